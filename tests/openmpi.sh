@@ -27,11 +27,12 @@
 #       datatype tests on the unmodified library and with the preload library inside, and runs the
 #       matrix of docs/LIBRARIES.md on the release.
 #
-#   tests/openmpi.sh --movers ARCHIVE [--cost]
+#   tests/openmpi.sh --movers ARCHIVE [--cost | --times]
 #       Builds Open MPI 6.0, whose sources are in this archive, with
-#       packaging/openmpi/mover-provider-6.patch, which is a draft. Compares what its own datatype engine and the
-#       provider pack and unpack, and runs its datatype tests without the provider and with it. With
-#       --cost, counts instructions instead, as for 4.1.4.
+#       packaging/openmpi/mover-provider-6.patch and two small patches. Compares what its own datatype
+#       engine and the provider pack and unpack, and runs its datatype tests without the provider and
+#       with it. With --cost, counts instructions instead, as for 4.1.4. With --times, measures the
+#       layouts of ddtc's benchmark without the provider and with it.
 #
 # DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release or
 # --movers a folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with
@@ -45,7 +46,7 @@ cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
 step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 
-cost= suites= only= archive= movers=
+cost= suites= only= archive= movers= times=
 case ${1-} in
     '') ;;
     --cost) cost=1 ;;
@@ -54,9 +55,14 @@ case ${1-} in
         case ${2-} in /*) archive=$2 ;; *) archive=$OLDPWD/${2-} ;; esac
         [ -f "$archive" ] || fail "$1 ${2-}: no such file: give an archive of the sources of Open MPI 5.0 or 6.0"
         [ "$1" = --release ] || movers=1
-        [ -z "$movers" ] || [ "${3-}" != --cost ] || cost=1
+        case $movers${3-} in
+            1--cost) cost=1 ;;
+            1--times) times=1 ;;
+            1 | "${3-}") ;;
+            *) fail "$1 $2 $3: no such argument: give --cost or --times after the archive, or nothing" ;;
+        esac
         ;;
-    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or --release ARCHIVE, or --movers ARCHIVE [--cost], or nothing" ;;
+    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or --release ARCHIVE, or --movers ARCHIVE [--cost | --times], or nothing" ;;
 esac
 
 here=$PWD/tests/openmpi

@@ -58,6 +58,13 @@ build_mover_programs() {
     done
 }
 
+# Writes the layouts of ddtc's benchmark as C, and builds the program `times` with them.
+build_times() {
+    cargo build --release --package ddtc-cli && "$target/release/ddtc" bench --mpi-source "$cache/programs" &&
+        "$cache/install/bin/mpicc" -std=gnu11 -O1 -Wall -Wextra -Wno-unused-function -I "$cache/programs" -I "$here/../runtime/bench" \
+            -o "$cache/programs/times" "$here/times.c" "$cache/programs/provider.o" -L "$ours" -lddtc -lopen-pal -lm
+}
+
 judge_movers() {
     need_packages "${release_packages[@]}"
     build_ours
@@ -78,6 +85,13 @@ judge_movers() {
     export TMPDIR=$cache/sessions
     rm -rf "$TMPDIR" && mkdir "$TMPDIR"
     local bin=$cache/programs provider=$cache/programs/libddtc_provider.so seed
+    local run=("$cache/install/bin/mpiexec") with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
+    if [ -n "$times" ]; then
+        build_times || fail "the program \`times\` could not be built: above is why"
+        judge times-pack '' "${run[@]}" -n 1 "$bin/times" pack
+        judge times-messages '' "${run[@]}" -n 2 "$bin/times" messages
+        return
+    fi
     step "random types, by Open MPI's engine and by ddtc"
     for seed in 1 2 3; do
         judge "judge6-$seed" 'types compared' "$bin/judge6" 1500 "$seed"
@@ -90,7 +104,6 @@ judge_movers() {
     grep 'positions:' "$cache/position-unpatched.log" || fail "the program \`position\` did not end without position-6.patch: see $cache/position-unpatched.log"
 
     step "messages with the provider on both ranks, and on one"
-    local run=("$cache/install/bin/mpiexec") with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
     judge messages 'messages:|ddtc provider' "${run[@]}" -n 2 "${with[@]}" "$bin/messages"
     [ "$(grep -c 'ddtc provider: .* sends [1-9].* receives [1-9].* packed [1-9].* unpacked [1-9]' "$cache/messages.log")" = 2 ] ||
         fail "the provider must have packed and unpacked on both ranks, and its reports say otherwise: see $cache/messages.log"

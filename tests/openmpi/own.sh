@@ -39,7 +39,7 @@ for program in "$cache"/build/test/datatype/.libs/* "$cache"/build/ompi/test/dat
     bare=$status bare_said=$said
     by_provider="not run"
     if [ -n "$provider" ]; then
-        way "$name" provider "LD_PRELOAD=$provider" DDTC_PROVIDER_REPORT=1
+        way "$name" provider "LD_PRELOAD=$provider" DDTC_PROVIDER_REPORT=1 DDTC_PROVIDER_ALL=1
         requests=$(sed -nE 's/^ddtc provider: .* sends ([0-9]+) receives ([0-9]+) packed ([0-9]+) unpacked ([0-9]+)$/\1 \2 \3 \4/p' "$out/$name.provider" |
             awk '{ r += $1 + $2; b += $3 + $4 } END { printf "%d, %.1f", r, b / 1048576 }')
         by_provider="$status, $requests"
