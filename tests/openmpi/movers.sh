@@ -18,8 +18,12 @@ build_stock_pal() {
     rm -rf "$cache/stock" && mkdir "$cache/stock" && cp -d "$cache"/build/opal/.libs/libopen-pal.so* "$cache/stock"
 }
 
-# Prints the patches in the order in which they are applied.
-patches() { cat "$packaging"/{raw-6,position-6,mover-provider-6}.patch; }
+# Prints the patches in the order in which they are applied, without the text that precedes each of
+# them, so that the library is not built again if only the text has changed.
+patches() {
+    local name
+    for name in raw-6 position-6 mover-provider-6; do sed '/^--- /,$!d' "$packaging/$name.patch"; done
+}
 
 # Applies the patches, and takes back different ones that an earlier run applied.
 apply_movers() {
