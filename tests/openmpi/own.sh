@@ -2,7 +2,8 @@
 # Runs Open MPI's own datatype tests (test/datatype, in 6.0 also ompi/test/datatype, if they are
 # built) in three ways: with the library as it is installed ("bare"), with the mover provider $2
 # (unless it is empty), and with the preload library $3 (unless it is empty), whose hook in Open MPI's
-# convertors packs and unpacks ("inside"). A test that passes with the installed library alone must
+# convertors packs and unpacks ("inside"). In 6.0, the provider takes every type that is not
+# contiguous (DDTC_PROVIDER_ALL), since by its rule it would take few types of these tests. A test that passes with the installed library alone must
 # pass in the other two ways, and must print the same number of lines with words such as "error" or
 # "wrong". tests/openmpi.sh runs this script. $1 is the folder in which that script has built
 # everything, and the table of results is written to $1/own.md.
