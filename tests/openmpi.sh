@@ -27,8 +27,15 @@
 #       datatype tests on the unmodified library and with the preload library inside, and runs the
 #       matrix of docs/LIBRARIES.md on the release.
 #
-# DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release a
-# folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with
+#   tests/openmpi.sh --movers ARCHIVE [--cost | --times]
+#       Builds Open MPI 6.0, whose sources are in this archive, with
+#       packaging/openmpi/mover-provider-6.patch and two small patches. Compares what its own datatype
+#       engine and the provider pack and unpack, and runs its datatype tests without the provider and
+#       with it. With --cost, counts instructions instead, as for 4.1.4. With --times, measures the
+#       layouts of ddtc's benchmark without the provider and with it.
+#
+# DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release or
+# --movers a folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with
 # libddtc.so and libddtc_preload.so to test instead of the two that cargo builds.
 # DDTC_OPENMPI_MIRROR: mirror of Debian from which the source package is fetched [the mirror that the
 # system uses]. DDTC_OPENMPI_JOBS: number of compilers that run at the same time [the number of
@@ -39,16 +46,23 @@ cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
 step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 
-cost= suites= only= archive=
+cost= suites= only= archive= movers= times=
 case ${1-} in
     '') ;;
     --cost) cost=1 ;;
     --suites) suites=1 only=${2-} ;;
-    --release)
+    --release | --movers)
         case ${2-} in /*) archive=$2 ;; *) archive=$OLDPWD/${2-} ;; esac
-        [ -f "$archive" ] || fail "--release ${2-}: no such file: give an archive of the sources of Open MPI 5.0 or 6.0"
+        [ -f "$archive" ] || fail "$1 ${2-}: no such file: give an archive of the sources of Open MPI 5.0 or 6.0"
+        [ "$1" = --release ] || movers=1
+        case $movers${3-} in
+            1--cost) cost=1 ;;
+            1--times) times=1 ;;
+            1 | "${3-}") ;;
+            *) fail "$1 $2 $3: no such argument: give --cost or --times after the archive, or nothing" ;;
+        esac
         ;;
-    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or --release ARCHIVE, or nothing" ;;
+    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or --release ARCHIVE, or --movers ARCHIVE [--cost | --times], or nothing" ;;
 esac
 
 here=$PWD/tests/openmpi
@@ -58,11 +72,12 @@ packaging=$PWD/packaging/openmpi
 header=$PWD/capi/include
 target=${CARGO_TARGET_DIR:-$PWD/target}
 cache=$target/ddtc-openmpi
-[ -z "$archive" ] || cache=$(folder_of_archive "$archive" ddtc-openmpi)
+[ -z "$archive" ] || cache=$(folder_of_archive "$archive" "ddtc-openmpi${movers:+-movers}")
 cache=${DDTC_OPENMPI_CACHE:-$cache}
 jobs=${DDTC_OPENMPI_JOBS:-$(nproc)}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
+ours=$cache/ours
 exec 9>"$cache/lock"
 flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_OPENMPI_CACHE"
 
@@ -83,10 +98,11 @@ judge() {
 if [ -n "$archive" ]; then
     # shellcheck source=tests/openmpi/release.sh
     . "$here/release.sh"
-    judge_release
+    # shellcheck source=tests/openmpi/movers.sh
+    . "$here/movers.sh"
+    if [ -n "$movers" ]; then judge_movers; else judge_release; fi
     exit
 fi
-ours=$cache/ours
 build_ours
 if [ -n "$suites" ]; then
     "$here/suites.sh" "$cache" "$target/ddtc-hosts/openmpi" "$jobs" "$only"

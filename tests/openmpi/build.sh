@@ -77,7 +77,7 @@ build_openmpi() {
 # copies these files from it.
 restore() {
     local files
-    mapfile -t files < <(sed -n 's,^+++ b/,,p' "$packaging"/*.patch)
+    mapfile -t files < <(sed -n 's,^+++ b/,,p' "$packaging"/{mover-provider,truncation}.patch)
     dpkg-source --no-check -x "$cache/openmpi_$version.dsc" "$cache/fresh" &&
         (cd "$cache/fresh" && cp --parents "${files[@]}" "$cache/source") && rm -rf "$cache/fresh" && (cd "$cache/source" && touch "${files[@]}")
 }

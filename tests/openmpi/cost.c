@@ -1,6 +1,6 @@
 /* Calls functions of Open MPI's convertors, which pack and unpack. callgrind counts the
  * instructions of 1000 calls, or this program measures the time of the calls. The program is run on
- * libopen-pal as Debian has it, and on libopen-pal with mover-provider.patch.
+ * unmodified libopen-pal, and on libopen-pal with the patch for mover providers.
  *
  *     cost send|recv|position|pack|unpack contiguous|vector|structure|indexed
  *                       makes the calls to count, with the given kind of type (pack and unpack move
@@ -84,8 +84,12 @@ int main(int argc, char **argv)
     char what[16];
     snprintf(what, sizeof what, "%s", argv[1]);
     const char *kind = argc > 2 ? argv[2] : "";
+#ifdef CONVERTOR_ACCELERATOR /* 6.0 */
+    opal_init(&argc, &argv); /* in 6.0, preparing a convertor asks the accelerator framework */
+#else
     opal_init_util(&argc, &argv);
     opal_datatype_init();
+#endif
     if (!strcmp(what, "time")) {
         static const char *const kinds[] = {"structure", "indexed", "vector"};
         opal_datatype_t *types[2][3];
@@ -122,7 +126,11 @@ int main(int argc, char **argv)
             opal_convertor_prepare_for_send(convertor, type, 1 + i % 7, memory);
             if (!strcmp(what, "position")) {
                 size_t position = 8;
+#ifdef CONVERTOR_ACCELERATOR
+                convertor->fPosition(convertor, &position);
+#else
                 opal_convertor_set_position_nocheck(convertor, &position);
+#endif
             }
         }
         opal_convertor_cleanup(convertor);

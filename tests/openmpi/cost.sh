@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Counts with callgrind the instructions of the functions that each request calls, for several
-# datatypes, and prints a table. It has three columns: libopen-pal as Debian has it, libopen-pal
-# with mover-provider.patch but without a provider, and libopen-pal with the patch and with ddtc as
-# the provider. tests/openmpi.sh --cost runs this script. Its argument $1 is the folder in which
-# that script has built everything.
+# datatypes, and prints a table. It has three columns: unmodified libopen-pal, libopen-pal with the
+# patch for mover providers but without a provider, and libopen-pal with the patch and with ddtc as
+# the provider. `tests/openmpi.sh --cost` and `tests/openmpi.sh --movers ARCHIVE --cost` run this
+# script. $1 is the folder in which that script has built everything, and $2 a pattern for the
+# function that sets a position.
 set -euo pipefail
 cache=$1
+position=${2:-opal_convertor_set_position_nocheck}
 command -v valgrind >/dev/null || { echo "error: valgrind is missing: apt-get install valgrind" >&2; exit 1; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -19,7 +21,7 @@ count() {
     awk -v what="$3" '/^(summary|totals):/ { print ($2 - 0) / 1000; exit }' "$out/calls"
 }
 
-printf '| | as Debian has it | with the patch | with ddtc |\n|---|---|---|---|\n'
+printf '| | unmodified | with the patch | with ddtc |\n|---|---|---|---|\n'
 row() {
     local label=$1 what=$2 function=$3 kind=$4
     printf '| %s, %s | %.0f | %.0f | %.0f |\n' "$label" "$kind" "$(count "$cache/stock" "$cache/programs/cost" "$what" "$function" "$kind")" \
@@ -30,7 +32,8 @@ for kind in contiguous vector structure; do
     row "prepare for send" send opal_convertor_prepare_for_send "$kind"
     row "prepare for receive" recv opal_convertor_prepare_for_recv "$kind"
 done
-row "position" position opal_convertor_set_position_nocheck vector
+row "position" position "$position" vector
+row "position" position "$position" structure
 for kind in structure indexed vector; do
     row "pack of 64 KiB" pack opal_convertor_pack "$kind"
     row "unpack of 64 KiB" unpack opal_convertor_unpack "$kind"

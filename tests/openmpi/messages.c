@@ -1,7 +1,9 @@
 /* Exchanges messages between two ranks, of types with gaps and of 1 KiB to 4 MiB. Each message is
  * received with the same type, and once more as packed bytes. The program also uses persistent
  * requests and a broadcast. It compares every received byte with what the type requires, and checks
- * that gaps are not overwritten. The exit status is 1 if something differs.
+ * that gaps are not overwritten. Only the padding inside of a long double may have any value: Open
+ * MPI 6.0 copies such elements by assignments in C, which may leave the padding behind. The exit
+ * status is 1 if something differs.
  *
  *     messages [generic]
  *
@@ -49,8 +51,25 @@ static unsigned char value(long at, int salt) { return (unsigned char)((at * 265
 
 static int wrong;
 
+/* Returns whether byte `at` of elements of this type is padding. On x86-64, each number of a long
+ * double complex has 10 bytes and 6 bytes of padding. */
+static int is_padding(MPI_Datatype basic, long at) { return basic == MPI_C_LONG_DOUBLE_COMPLEX && at % 16 >= 10; }
+
+/* Returns whether the packed bytes of `count` instances are the same, apart from padding. */
+static int same_packed(const struct layout *l, long count, const unsigned char *a, const unsigned char *b)
+{
+    for (long k = 0; k < count; k++)
+        for (int p = 0; p < l->pieces; p++) {
+            int size;
+            MPI_Type_size(l->basics[p], &size);
+            for (long i = 0; i < (long)l->lengths[p] * size; i++)
+                if (*a++ != *b++ && !is_padding(l->basics[p], i)) return 0;
+        }
+    return 1;
+}
+
 /* Checks that `got` has the bytes of `count` instances at the places of the layout, and has the
- * initial value 0x77 everywhere else. */
+ * initial value 0x77 everywhere else, apart from padding. */
 static void compare(const struct layout *l, long count, const unsigned char *got, int salt, const char *what)
 {
     for (long k = 0, at = 0; k < count; k++, at += l->extent) {
@@ -59,7 +78,8 @@ static void compare(const struct layout *l, long count, const unsigned char *got
         for (int p = 0; p < l->pieces; p++) {
             int size;
             MPI_Type_size(l->basics[p], &size);
-            for (long i = 0; i < (long)l->lengths[p] * size; i++) expected[l->places[p] + i] = value(at + l->places[p] + i, salt);
+            for (long i = l->places[p], byte = 0; byte < (long)l->lengths[p] * size; i++, byte++)
+                expected[i] = is_padding(l->basics[p], byte) ? got[at + i] : value(at + i, salt);
         }
         if (memcmp(expected, got + at, l->extent)) {
             printf("%s of %s, %ld instances: instance %ld differs\n", what, l->name, count, k);
@@ -112,7 +132,7 @@ int main(int argc, char **argv)
              * which receives them with the type. */
             MPI_Pack(mine, count, l->type, again, count * l->bytes, &position, MPI_COMM_SELF);
             MPI_Sendrecv(mine, count, l->type, rank, 1, packed, count * l->bytes, MPI_PACKED, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            if (memcmp(packed, again, count * l->bytes)) wrong++, printf("%s: packed bytes differ\n", l->name);
+            if (!same_packed(l, count, packed, again)) wrong++, printf("%s: packed bytes differ\n", l->name);
             if (argc == 1 || w != 0) {
                 memset(theirs, 0x77, span);
                 MPI_Sendrecv(packed, position, MPI_PACKED, peer, 2, theirs, count, l->type, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
