@@ -100,7 +100,7 @@ impl Kinds {
 
     /// Returns the set with one more kind.
     #[must_use]
-    pub fn with(self, kind: Kind) -> Kinds {
+    pub const fn with(self, kind: Kind) -> Kinds {
         Kinds(self.0 | 1 << kind as u8)
     }
 
@@ -244,7 +244,7 @@ pub fn rows() -> impl Iterator<Item = Row<'static>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialStatus {
     /// The release was run, or at least two other releases of its series (major and minor version)
-    /// were.
+    /// were and messages were right in them.
     Tried {
         /// Kinds that are converted: those that were right in all runs of the release, or of the
         /// other releases of its series if the release was not run. If the transport is known and
@@ -254,8 +254,9 @@ pub enum TrialStatus {
         /// otherwise the newest release of its series that was run.
         on: Library,
     },
-    /// The release was not run, and at most one other release of its series was. Only `MPI_Pack`
-    /// and `MPI_Unpack` are converted, unless the user asks for more.
+    /// The release was not run. At most one other release of its series was, or messages were wrong
+    /// in one of them. Only `MPI_Pack` and `MPI_Unpack` are converted, unless the user asks for
+    /// more.
     Untried {
         /// Kinds that are converted if the user asks for it: those that were right in all runs of
         /// `nearest`. If the transport is known and some of these runs used it, only those count.
@@ -297,14 +298,19 @@ impl TrialStatus {
             return TrialStatus::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
         }
         // The release itself was not run. If two or more releases of its series were run, their
-        // common results hold for it as well.
+        // common results hold for it as well. If messages were wrong in one of these releases, this
+        // says nothing about the release, because a fault of one release may be absent from
+        // another.
         let is_near = |tried: Library| is_related(&tried) && tried.version[..2] == library.version[..2];
         let newest = releases().filter(|&tried| is_near(tried)).max_by_key(|l| l.version);
-        if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on)) {
-            return TrialStatus::Tried { kinds: kinds(&is_near), on };
+        if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on))
+            && let common = kinds(&is_near)
+            && common.has(Kind::Messages)
+        {
+            return TrialStatus::Tried { kinds: common, on };
         }
-        // At most one release of the series was run, so the library counts as untried. The nearest
-        // older release shows what can be converted if the user asks for it.
+        // The runs of the series do not decide about the library, so it counts as untried. The
+        // nearest older release shows what can be converted if the user asks for it.
         let older = releases().filter(|tried| tried.version < library.version).max_by_key(|l| l.version);
         match older.or_else(|| releases().min_by_key(|l| l.version)) {
             Some(nearest) => TrialStatus::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
@@ -317,7 +323,7 @@ impl TrialStatus {
     pub fn in_words(self, library: &Library, asked: bool) -> String {
         match self {
             TrialStatus::Tried { kinds, .. } if kinds.is_empty() => {
-                "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release or of its series"
+                "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release"
                     .to_owned()
             }
             TrialStatus::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
@@ -327,9 +333,13 @@ impl TrialStatus {
             TrialStatus::Tried { kinds, on } => {
                 format!("{kinds}: tried with {on} and other releases of its series")
             }
-            TrialStatus::Untried { nearest, .. } => format!(
-                "only MPI_Pack and MPI_Unpack: {library} was not tried; `ddtc tune` finds out what is right on this machine; with DDTC_POLICY=all its calls are converted as those of {nearest}"
-            ),
+            TrialStatus::Untried { kinds, nearest } => {
+                let all = format!("; with DDTC_POLICY=all its calls are converted as those of {nearest}");
+                format!(
+                    "only MPI_Pack and MPI_Unpack: {library} was not tried; `ddtc tune` finds out what is right on this machine{}",
+                    if kinds.is_empty() { "" } else { &all }
+                )
+            }
             TrialStatus::Unknown => {
                 "only MPI_Pack and MPI_Unpack: no release of this MPI library was tried; `ddtc tune` finds out what is right on this machine"
                     .to_owned()
@@ -436,6 +446,37 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
             assert_eq!(anywhere(text), TrialStatus::Unknown, "{text}");
             assert!(anywhere(text).kinds(true).is_empty());
         }
+    }
+
+    /// MPICH 4.0 is such a series: messages are wrong under 4.0.2, and right under 4.0.3.
+    #[test]
+    fn a_series_with_a_wrong_release_says_nothing_about_the_others() {
+        const OLD: &str = "\
+mpich 3.4.3 ch4:ofi shared 2026-11-29 right absent right right absent right right
+mpich 4.0.2 ch4:ucx shared 2026-11-29 wrong fault right fault fault fault right
+mpich 4.0.3 ch4:ofi shared 2026-11-29 right fault right right fault right right
+mpich 4.0.3 ch4:ofi ucx    2026-11-29 wrong fault right right fault right right";
+        let over = |transport, patch| {
+            TrialStatus::from_rows(&release([4, 0, patch]), transport, || OLD.lines().filter_map(Row::parse))
+        };
+        let shared = Some(Transport::Shared);
+        for (patch, nearest) in [(0, [3, 4, 3]), (1, [3, 4, 3]), (4, [4, 0, 3])] {
+            let status = over(shared, patch);
+            let is_nearest =
+                matches!(status, TrialStatus::Untried { nearest: n, .. } if n == release(nearest));
+            assert!(is_nearest, "4.0.{patch}: {status:?}");
+            assert!(status.kinds(false).is_empty() && status.kinds(true).has(Kind::Messages), "{status:?}");
+        }
+        // A release that was run itself stays as it is.
+        assert_eq!(over(shared, 2), TrialStatus::Tried { kinds: Kinds::NONE, on: release([4, 0, 2]) });
+        assert!(over(shared, 3).kinds(false).has(Kind::Messages));
+        // Nothing is promised of `DDTC_POLICY=all` if it would convert nothing.
+        let words = |transport| over(transport, 4).in_words(&release([4, 0, 4]), false);
+        assert!(
+            words(shared).ends_with("with DDTC_POLICY=all its calls are converted as those of mpich-4.0.3")
+        );
+        assert!(words(Some(Transport::Ucx)).ends_with("finds out what is right on this machine"));
+        assert!(words(Some(Transport::Libfabric)).ends_with("finds out what is right on this machine"));
     }
 
     #[test]
