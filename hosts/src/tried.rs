@@ -87,6 +87,8 @@ impl Kinds {
     pub const NONE: Kinds = Kinds(0);
     /// Set that contains all kinds.
     pub const ALL: Kinds = Kinds((1 << Kind::ALL.len()) - 1);
+    /// Kinds that a proof can permit ([`crate::proof`]).
+    pub const PROVABLE: Kinds = Kinds::NONE.with(Kind::Messages).with(Kind::Collectives);
 
     /// Returns true if the kind is in the set.
     pub fn has(self, kind: Kind) -> bool {
@@ -329,6 +331,10 @@ impl TrialStatus {
             TrialStatus::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
                 format!("{library} was not tried; its calls are converted as those of {nearest}")
             }
+            TrialStatus::Unknown if asked => format!(
+                "no release of this MPI library was tried; {} are converted because DDTC_POLICY is all",
+                self.kinds(asked)
+            ),
             TrialStatus::Tried { kinds, on } if on == *library => format!("{kinds}: tried with this release"),
             TrialStatus::Tried { kinds, on } => {
                 format!("{kinds}: tried with {on} and other releases of its series")
@@ -348,11 +354,13 @@ impl TrialStatus {
     }
 
     /// Returns the kinds of calls that are converted. `asked` is true if the user asks for
-    /// conversions even under a release that was not tried.
+    /// conversions even under a release that was not tried, and there is a profile for it
+    /// ([`crate::profile::Profile::find_untried`]).
     pub fn kinds(self, asked: bool) -> Kinds {
         match self {
             TrialStatus::Tried { kinds, .. } => kinds,
             TrialStatus::Untried { kinds, .. } if asked => kinds,
+            TrialStatus::Unknown if asked => Kinds::PROVABLE,
             TrialStatus::Untried { .. } | TrialStatus::Unknown => Kinds::NONE,
         }
     }
@@ -443,8 +451,12 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
         assert!(kinds.is_empty(), "messages were wrong");
         assert!(anywhere("MPICH Version: 4.2.3, device ch3:sock").kinds(false).is_empty());
         for text in ["Nobody's MPI 4.2.3", "Intel(R) MPI Library 2021.18"] {
-            assert_eq!(anywhere(text), TrialStatus::Unknown, "{text}");
-            assert!(anywhere(text).kinds(true).is_empty());
+            let status = anywhere(text);
+            assert_eq!(status, TrialStatus::Unknown, "{text}");
+            assert!(status.kinds(false).is_empty() && status.kinds(true) == Kinds::PROVABLE);
+            let words = |asked| status.in_words(&Library::from_version_text(text), asked);
+            assert!(words(false).starts_with("only MPI_Pack and MPI_Unpack: no release of this MPI library"));
+            assert!(words(true).contains("; messages, collectives are converted because"), "{}", words(true));
         }
     }
 
