@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::fs::TryLockError;
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -123,16 +123,20 @@ fn launch(
         match received.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(line) => match Line::parse(&line) {
                 Some(Line::Done) => is_done = true,
-                Some(line) => take(line)?,
+                Some(line) => {
+                    if let Err(error) = take(line) {
+                        end_launcher(&mut child, Duration::from_secs(10))?;
+                        return Err(error);
+                    }
+                }
                 None => {}
             },
             Err(RecvTimeoutError::Disconnected) => break child.wait()?.to_string(),
             Err(RecvTimeoutError::Timeout) => {
-                child.kill()?;
-                child.wait()?;
+                end_launcher(&mut child, Duration::from_secs(10))?;
                 // Do not join the thread that reads the output: it runs until the last rank has
-                // ended, and ranks may outlive their launcher. The ranks end by their own
-                // deadlines.
+                // ended, and ranks may outlive a launcher that had to be killed. Such ranks end by
+                // their own deadlines.
                 return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
             }
         }
@@ -142,6 +146,26 @@ fn launch(
     let errors = String::from_utf8_lossy(&errors);
     let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
     Ok((is_done, format!("{how}; {last}").trim_end_matches("; ").to_owned()))
+}
+
+/// Ends a launcher and its ranks. The launcher gets the signal TERM, at which launchers end their
+/// ranks. If it has not ended after `patience`, it is killed. A launcher that is killed at once may
+/// leave its ranks behind: those of Open MPI 5.0 go on, each in a process group of its own, so a
+/// signal to the group of the launcher would not reach them.
+fn end_launcher(launcher: &mut Child, patience: Duration) -> std::io::Result<()> {
+    // If the system has no program `kill`, the launcher is killed after the wait.
+    let id = launcher.id().to_string();
+    let _ = Command::new("kill").args(["-TERM", "--", &id]).stderr(Stdio::null()).status();
+    let end = Instant::now() + patience;
+    while launcher.try_wait()?.is_none() {
+        if Instant::now() > end {
+            launcher.kill()?;
+            launcher.wait()?;
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Returns the proofs of earlier runs that a file contains. If the file does not exist, there are
@@ -367,6 +391,25 @@ mod tests {
         for other in ["", "begun blocking", "ddtc-prove begun", "ddtc-prove begun all", "ddtc-prove nodes x"]
         {
             assert_eq!(parsed(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_launcher_can_end_its_ranks_before_it_is_killed() {
+        let folder = files::temporary_folder("ddtc-tune-test").unwrap();
+        let file = folder.join("ended");
+        // The first launcher writes a file when it is asked to end, as others end their ranks then.
+        // The second one does not end by itself.
+        let trap = format!("echo > {}; exit", file.display());
+        for (trap, ends) in [(trap.as_str(), true), ("", false)] {
+            let script = format!("trap '{trap}' TERM; echo ready; while :; do sleep 0.01; done");
+            let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            end_launcher(&mut child, if ends { LAUNCH } else { Duration::from_millis(50) }).unwrap();
+            assert!(child.try_wait().unwrap().is_some());
+            assert_eq!(file.exists(), ends);
+            let _ = std::fs::remove_file(&file);
         }
     }
 
