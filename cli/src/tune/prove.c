@@ -19,6 +19,7 @@
  *
  * - the key of the proof, which names the MPI library and the transport,
  * - the number of nodes and ranks,
+ * - 1 if the preload library may convert messages in every rank, else 0,
  * - for each step "begun STEP", and "proven STEP" if all results were right.
  *
  * If too few messages were converted to prove a step, rank 0 prints "unproven STEP WHY" instead. A
@@ -732,6 +733,9 @@ int main(int argc, char **argv) {
   for (char *line = strtok(key, "\n"); line; line = strtok(NULL, "\n")) say("key %s", line);
   say("nodes %d", nodes());
   say("ranks %d", ranks);
+  int converts = conversions(3) != 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &converts, 1, MPI_INT, MPI_MIN, WORLD);
+  say("converts %d", converts);
   MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
   PMPI_Comm_dup(WORLD, &aside);
   MPI_Buffer_attach(malloc(1 << 20), 1 << 20);

@@ -80,10 +80,17 @@ impl Hidden {
         run.env("DDTC_FENCES", "0")
     }
 
-    /// Runs `ddtc tune` on `ranks` ranks to prove the library, with the planted fault `fault` if
-    /// this name is not empty. Returns whether the command succeeded, and its output.
+    /// Runs `ddtc tune` on `ranks` ranks to prove the library, and to do nothing else, with the
+    /// planted fault `fault` if this name is not empty. Returns whether the command succeeded, and
+    /// its output.
     fn prove(&self, ranks: u32, fault: &str) -> (bool, String) {
-        let run = HOST.run(command_line()).arg("tune").arg("--only-prove").arg("--deadline");
+        self.tune(ranks, fault, &["--only-prove"])
+    }
+
+    /// Runs `ddtc tune` as [`Hidden::prove`] does, with these options.
+    fn tune(&self, ranks: u32, fault: &str, options: &[&str]) -> (bool, String) {
+        let run = HOST.run(command_line()).arg("tune");
+        let run = options.iter().fold(run, |run, option| run.arg(option)).arg("--deadline");
         let run = run.arg(if fault == "hangs" { "30" } else { "120" });
         let run = run.arg("--mpicc").arg(self.root.join("bin/mpicc")).arg("--");
         let mut run = run.arg(self.root.join("bin/mpiexec")).arg("-n").arg(ranks.to_string());
@@ -162,8 +169,16 @@ impl Hidden {
 fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let hidden = Hidden::renamed("proofs-renamed");
     hidden.is_bypassed(&[], &[], "mpich-4.9.3 was not tried; `ddtc tune` finds out", 0);
-    let (well, text) = hidden.prove(2, "");
-    assert!(well, "{text}");
+    // If the proof is where the ranks do not look for it, they convert nothing, so nothing must be
+    // measured, and the table of the user must stay as it is.
+    let table = fs::read_to_string(hidden.folder.join("ddtc/policy")).unwrap();
+    let elsewhere = hidden.folder.join("elsewhere");
+    let (well, text) = hidden.tune(2, "", &["--proofs", &elsewhere.display().to_string()]);
+    assert!(well && text.contains("nothing is measured, and the policy table stays as it is"), "{text}");
+    assert!(text.contains("find no proof that permits messages"), "{text}");
+    assert_eq!(fs::read_to_string(hidden.folder.join("ddtc/policy")).unwrap(), table);
+    hidden.is_bypassed(&[], &[], "mpich-4.9.3 was not tried; `ddtc tune` finds out", 0);
+    fs::rename(elsewhere, hidden.file()).unwrap();
     for step in Step::ALL {
         assert!(text.contains(&format!("{}: right\n", step.name())), "{text}");
     }
@@ -245,9 +260,11 @@ fn a_library_of_no_known_family_is_proven_with_all_precautions() {
     let why = "no release of this MPI library was tried; messages, collectives are converted because";
     let lines = errors.lines().filter(|line| line.contains(why)).count();
     assert!(packed > 1000 && lines == 2 && report.contains(why), "{packed}\n{report}\n{errors}");
+    // With more than two ranks, everything is proven and nothing is measured.
     let (ranks, permitted) = if is_whole() { (8, "messages, collectives") } else { (2, "messages") };
-    let (well, text) = hidden.prove(ranks, "");
+    let (well, text) = hidden.tune(ranks, "", if is_whole() { &[] } else { &["--only-prove"] });
     assert!(well && text.contains(&format!(": {permitted}\n")), "{text}");
+    assert_eq!(text.contains("measuring needs 2 ranks, and this job has 8"), is_whole(), "{text}");
     let proofs: Vec<Proof> = proof::parse(&fs::read_to_string(hidden.file()).unwrap()).unwrap();
     assert_eq!((proofs.len(), proofs[0].nodes, proofs[0].ranks), (1, 1, ranks));
     hidden.is_converted(permitted);
