@@ -12,7 +12,8 @@
 //! which compiled code inside the library was faster than conversion.
 //!
 //! Under an MPI library that the developers of ddtc have not tried, `ddtc tune` first finds out
-//! which calls give right results if they are converted (`prove`).
+//! which calls give right results if they are converted (`prove`). It measures only if jobs like the
+//! one that it launches convert messages.
 
 mod prove;
 
@@ -81,7 +82,9 @@ pub(crate) struct Args {
     /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
-    /// Command that launches two ranks, after `--`
+    /// Command that launches the ranks, after `--`: two ranks, or at least eight to test collective
+    /// calls, too, under an MPI library that the developers of ddtc have not tried; only two ranks
+    /// measure
     #[arg(last = true, default_values = ["mpiexec", "-n", "2"])]
     launch: Vec<OsString>,
 }
@@ -89,7 +92,8 @@ pub(crate) struct Args {
 /// Runs the subcommand `ddtc tune`.
 ///
 /// # Errors
-/// If a program does not compile or run, or the table cannot be written.
+/// If a program does not compile or run, if something is wrong with what is proven first
+/// ([`prove::prove_first`]), or if the table cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let library = library::find(args.library.as_deref())?;
     let variable = |name| std::env::var(name).ok();
@@ -99,8 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
     };
     let folder = files::temporary_folder("ddtc-tune")?;
-    prove::prove(args, &library, &folder)?;
-    if args.only_prove {
+    if !prove::prove_first(args, &library, &folder)? {
         return Ok(());
     }
     let text = measure(args, &library, &folder)?;

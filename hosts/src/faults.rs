@@ -143,10 +143,14 @@ impl Fault {
 /// Returns the fault because of which a library moves bytes from or to other places than the type
 /// map of the datatype says; `None` if none is known. A datatype with such a fault is not
 /// converted.
+///
+/// A library of no known family may be derived from any other, so it is assumed to have the faults
+/// of all families.
 pub fn misplaces(library: Library, t: &Datatype) -> Option<&'static Fault> {
     // This is called for each decoded datatype. So the faults of the library are selected only
     // once, and nothing is allocated for a chain of constructors with one child each.
-    let is_its = |f: &Fault| f.effect == Effect::OtherPlaces && f.is_of(library);
+    let is_its =
+        |f: &Fault| f.effect == Effect::OtherPlaces && (f.is_of(library) || library.family == Family::Other);
     let its = FAULTS.iter().enumerate().filter(|(_, f)| is_its(f));
     let its: u32 = its.map(|(place, _)| 1 << place).sum();
     let fault_of = |node: &Datatype| {
@@ -277,8 +281,27 @@ mod tests {
         for (library, text) in [(MPICH, cyclic), (OPEN_MPI, cyclic), (MPICH, vector), (OPEN_MPI, steps)] {
             assert!(!is_misplaced(library, text), "{library} {text}");
         }
-        let other = Library::new(Family::Other, [1, 0, 0]);
-        assert!(!is_misplaced(other, steps));
+    }
+
+    #[test]
+    fn a_library_of_no_known_family_may_misplace_what_any_family_does() {
+        let other = Library::from_version_text("CRAY MPICH version 8.1.25.17 (ANL base 3.4a2)");
+        assert_eq!(other.family, Family::Other);
+        let deep = "contiguous(1,".repeat(16) + "vector(2,1,2,int)" + &")".repeat(16);
+        for text in [
+            "contiguous(3,resized(6,-9,contiguous(4,byte)))",
+            "darray(4,0,[128,2],[cyclic,block],[2,default],[2,2],C,int)",
+            &deep,
+            "hvector(3,1,1,double)",
+            "vector(8,1,-1,char)",
+            "hindexed([1,1],[0,8],double_complex)",
+        ] {
+            assert!(is_misplaced(other, text), "{text}");
+            // A difference in its bytes is explained by no fault, because none is known.
+            assert!(find(other, &text.parse().unwrap()).is_none(), "{text}");
+        }
+        assert!(!is_misplaced(other, "vector(8,1,2,double)"));
+        assert!(!loses(other, Named::LongDouble, 12));
     }
 
     #[test]

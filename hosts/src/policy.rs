@@ -457,10 +457,12 @@ impl Library {
     /// Returns the family and version that the text of `MPI_Get_library_version` shows.
     pub fn from_version_text(text: &str) -> Library {
         // Libraries derived from MPICH mention MPICH too, after their own name. So only a text that
-        // begins with its name is that of MPICH itself.
+        // begins with its name is that of MPICH itself. A text may also keep MPICH's first line and
+        // name a device that is not MPICH's, as that of ParaStation MPI (`psp`).
+        let has_other_device = text.contains(", device ") && !text.contains(", device ch");
         let family = if text.contains("Intel(R) MPI") {
             Family::Intel
-        } else if text.starts_with("MPICH Version") {
+        } else if text.starts_with("MPICH Version") && !has_other_device {
             Family::Mpich
         } else if text.starts_with("Open MPI") {
             Family::OpenMpi
@@ -626,6 +628,21 @@ mod tests {
             ("Nobody's MPI", "other-0.0.0"),
         ] {
             assert_eq!(Library::from_version_text(text).to_string(), name);
+        }
+        // Libraries that are derived from MPICH. The texts are in the form of `queries::version`.
+        for (text, name) in [
+            ("MPI VERSION : CRAY MPICH version 8.1.25.17 (ANL base 3.4a2)", "other-8.1.25"),
+            ("MPI VERSION : CRAY MPICH version 9.0.0.113 (ANL base 4.1.2)", "other-9.0.0"),
+            ("MVAPICH2 Version : 2.3.7", "other-2.3.7"),
+            ("MVAPICH Version: 4.0, device ch4:ucx", "other-4.0.0"),
+            ("=== ParaStation MPI 5.10.0 ===", "other-5.10.0"),
+            ("MPICH Version: 3.4.2, device psp", "other-3.4.2"),
+        ] {
+            assert_eq!(Library::from_version_text(text).to_string(), name);
+        }
+        for device in ["ch3:nemesis", "ch4:ofi,ucx"] {
+            let text = format!("MPICH Version: 3.4.2, device {device}");
+            assert_eq!(Library::from_version_text(&text).family, Family::Mpich, "{device}");
         }
         assert_eq!(Library::release("MPICH Version:\t4.2.0rc1"), Some("4.2.0rc1"));
         assert_eq!(Library::release("Open MPI v5.0.11, package: Open MPI x@y"), Some("5.0.11"));

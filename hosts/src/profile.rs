@@ -150,8 +150,10 @@ pub struct Profile {
     /// DDTBench takes 0.64 of the time of the unmodified library with compiled code inside alone,
     /// and 0.67 with staging added.
     pub stages: bool,
-    /// Whether collective calls of ranks on several nodes were tried. They were not with Open MPI,
-    /// whose collective component for several nodes (HAN) cuts segments according to the type.
+    /// Whether collective calls of ranks on several nodes are converted. Under Open MPI they are
+    /// not, because nothing is known of them: the unmodified Open MPI 5.0.11 fails the matrix's
+    /// program of collective calls on 8 ranks if they are on two hosts (2026-11-30). Its collective
+    /// component for several nodes (HAN) cuts segments according to the type.
     pub several_nodes: bool,
     /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` describes the received
     /// message. In MPICH 5.0.2 and Intel MPI 2021.18 it is empty.

@@ -55,11 +55,6 @@ pub fn existing_files(library: &str, config: Option<&str>, home: Option<&str>) -
     files
 }
 
-/// Returns the kinds of calls that a proof can permit.
-pub fn provable() -> Kinds {
-    Kinds::NONE.with(Kind::Messages).with(Kind::Collectives)
-}
-
 /// What a proof holds for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {

@@ -87,6 +87,8 @@ impl Kinds {
     pub const NONE: Kinds = Kinds(0);
     /// Set that contains all kinds.
     pub const ALL: Kinds = Kinds((1 << Kind::ALL.len()) - 1);
+    /// Kinds that a proof can permit ([`crate::proof`]).
+    pub const PROVABLE: Kinds = Kinds::NONE.with(Kind::Messages).with(Kind::Collectives);
 
     /// Returns true if the kind is in the set.
     pub fn has(self, kind: Kind) -> bool {
@@ -100,7 +102,7 @@ impl Kinds {
 
     /// Returns the set with one more kind.
     #[must_use]
-    pub fn with(self, kind: Kind) -> Kinds {
+    pub const fn with(self, kind: Kind) -> Kinds {
         Kinds(self.0 | 1 << kind as u8)
     }
 
@@ -244,7 +246,7 @@ pub fn rows() -> impl Iterator<Item = Row<'static>> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialStatus {
     /// The release was run, or at least two other releases of its series (major and minor version)
-    /// were.
+    /// were and messages were right in them.
     Tried {
         /// Kinds that are converted: those that were right in all runs of the release, or of the
         /// other releases of its series if the release was not run. If the transport is known and
@@ -254,8 +256,9 @@ pub enum TrialStatus {
         /// otherwise the newest release of its series that was run.
         on: Library,
     },
-    /// The release was not run, and at most one other release of its series was. Only `MPI_Pack`
-    /// and `MPI_Unpack` are converted, unless the user asks for more.
+    /// The release was not run. At most one other release of its series was, or messages were wrong
+    /// in one of them. Only `MPI_Pack` and `MPI_Unpack` are converted, unless the user asks for
+    /// more.
     Untried {
         /// Kinds that are converted if the user asks for it: those that were right in all runs of
         /// `nearest`. If the transport is known and some of these runs used it, only those count.
@@ -297,14 +300,19 @@ impl TrialStatus {
             return TrialStatus::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
         }
         // The release itself was not run. If two or more releases of its series were run, their
-        // common results hold for it as well.
+        // common results hold for it as well. If messages were wrong in one of these releases, this
+        // says nothing about the release, because a fault of one release may be absent from
+        // another.
         let is_near = |tried: Library| is_related(&tried) && tried.version[..2] == library.version[..2];
         let newest = releases().filter(|&tried| is_near(tried)).max_by_key(|l| l.version);
-        if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on)) {
-            return TrialStatus::Tried { kinds: kinds(&is_near), on };
+        if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on))
+            && let common = kinds(&is_near)
+            && common.has(Kind::Messages)
+        {
+            return TrialStatus::Tried { kinds: common, on };
         }
-        // At most one release of the series was run, so the library counts as untried. The nearest
-        // older release shows what can be converted if the user asks for it.
+        // The runs of the series do not decide about the library, so it counts as untried. The
+        // nearest older release shows what can be converted if the user asks for it.
         let older = releases().filter(|tried| tried.version < library.version).max_by_key(|l| l.version);
         match older.or_else(|| releases().min_by_key(|l| l.version)) {
             Some(nearest) => TrialStatus::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
@@ -317,19 +325,27 @@ impl TrialStatus {
     pub fn in_words(self, library: &Library, asked: bool) -> String {
         match self {
             TrialStatus::Tried { kinds, .. } if kinds.is_empty() => {
-                "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release or of its series"
+                "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release"
                     .to_owned()
             }
             TrialStatus::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
                 format!("{library} was not tried; its calls are converted as those of {nearest}")
             }
+            TrialStatus::Unknown if asked => format!(
+                "no release of this MPI library was tried; {} are converted because DDTC_POLICY is all",
+                self.kinds(asked)
+            ),
             TrialStatus::Tried { kinds, on } if on == *library => format!("{kinds}: tried with this release"),
             TrialStatus::Tried { kinds, on } => {
                 format!("{kinds}: tried with {on} and other releases of its series")
             }
-            TrialStatus::Untried { nearest, .. } => format!(
-                "only MPI_Pack and MPI_Unpack: {library} was not tried; `ddtc tune` finds out what is right on this machine; with DDTC_POLICY=all its calls are converted as those of {nearest}"
-            ),
+            TrialStatus::Untried { kinds, nearest } => {
+                let all = format!("; with DDTC_POLICY=all its calls are converted as those of {nearest}");
+                format!(
+                    "only MPI_Pack and MPI_Unpack: {library} was not tried; `ddtc tune` finds out what is right on this machine{}",
+                    if kinds.is_empty() { "" } else { &all }
+                )
+            }
             TrialStatus::Unknown => {
                 "only MPI_Pack and MPI_Unpack: no release of this MPI library was tried; `ddtc tune` finds out what is right on this machine"
                     .to_owned()
@@ -338,11 +354,13 @@ impl TrialStatus {
     }
 
     /// Returns the kinds of calls that are converted. `asked` is true if the user asks for
-    /// conversions even under a release that was not tried.
+    /// conversions even under a release that was not tried, and there is a profile for it
+    /// ([`crate::profile::Profile::find_untried`]).
     pub fn kinds(self, asked: bool) -> Kinds {
         match self {
             TrialStatus::Tried { kinds, .. } => kinds,
             TrialStatus::Untried { kinds, .. } if asked => kinds,
+            TrialStatus::Unknown if asked => Kinds::PROVABLE,
             TrialStatus::Untried { .. } | TrialStatus::Unknown => Kinds::NONE,
         }
     }
@@ -433,9 +451,44 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
         assert!(kinds.is_empty(), "messages were wrong");
         assert!(anywhere("MPICH Version: 4.2.3, device ch3:sock").kinds(false).is_empty());
         for text in ["Nobody's MPI 4.2.3", "Intel(R) MPI Library 2021.18"] {
-            assert_eq!(anywhere(text), TrialStatus::Unknown, "{text}");
-            assert!(anywhere(text).kinds(true).is_empty());
+            let status = anywhere(text);
+            assert_eq!(status, TrialStatus::Unknown, "{text}");
+            assert!(status.kinds(false).is_empty() && status.kinds(true) == Kinds::PROVABLE);
+            let words = |asked| status.in_words(&Library::from_version_text(text), asked);
+            assert!(words(false).starts_with("only MPI_Pack and MPI_Unpack: no release of this MPI library"));
+            assert!(words(true).contains("; messages, collectives are converted because"), "{}", words(true));
         }
+    }
+
+    /// MPICH 4.0 is such a series: messages are wrong under 4.0.2, and right under 4.0.3.
+    #[test]
+    fn a_series_with_a_wrong_release_says_nothing_about_the_others() {
+        const OLD: &str = "\
+mpich 3.4.3 ch4:ofi shared 2026-11-29 right absent right right absent right right
+mpich 4.0.2 ch4:ucx shared 2026-11-29 wrong fault right fault fault fault right
+mpich 4.0.3 ch4:ofi shared 2026-11-29 right fault right right fault right right
+mpich 4.0.3 ch4:ofi ucx    2026-11-29 wrong fault right right fault right right";
+        let over = |transport, patch| {
+            TrialStatus::from_rows(&release([4, 0, patch]), transport, || OLD.lines().filter_map(Row::parse))
+        };
+        let shared = Some(Transport::Shared);
+        for (patch, nearest) in [(0, [3, 4, 3]), (1, [3, 4, 3]), (4, [4, 0, 3])] {
+            let status = over(shared, patch);
+            let is_nearest =
+                matches!(status, TrialStatus::Untried { nearest: n, .. } if n == release(nearest));
+            assert!(is_nearest, "4.0.{patch}: {status:?}");
+            assert!(status.kinds(false).is_empty() && status.kinds(true).has(Kind::Messages), "{status:?}");
+        }
+        // A release that was run itself stays as it is.
+        assert_eq!(over(shared, 2), TrialStatus::Tried { kinds: Kinds::NONE, on: release([4, 0, 2]) });
+        assert!(over(shared, 3).kinds(false).has(Kind::Messages));
+        // Nothing is promised of `DDTC_POLICY=all` if it would convert nothing.
+        let words = |transport| over(transport, 4).in_words(&release([4, 0, 4]), false);
+        assert!(
+            words(shared).ends_with("with DDTC_POLICY=all its calls are converted as those of mpich-4.0.3")
+        );
+        assert!(words(Some(Transport::Ucx)).ends_with("finds out what is right on this machine"));
+        assert!(words(Some(Transport::Libfabric)).ends_with("finds out what is right on this machine"));
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn decide(host: &'static Host) -> bool {
 fn supported(host: &Host) -> bool {
     let known = !host.kinds.get().is_empty() && host.packed != 0 && host.byte != 0;
     let is_asked = settings().policy == Choice::All && !settings().unproven;
-    if known && is_asked && matches!(host.trial_status, TrialStatus::Untried { .. }) {
+    if known && is_asked && !matches!(host.trial_status, TrialStatus::Tried { .. }) {
         warn(format_args!("{}", host.trial_status.in_words(&host.library, true)));
     }
     known

@@ -136,10 +136,10 @@ pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     }
 }
 
-/// Returns true if all ranks of the job are on this machine, or if the conversion of collective
-/// calls between several machines was tested with this MPI library. Open MPI is the only MPI
-/// library with which it was not tested, so the ranks are counted by Open MPI's environment
-/// variables.
+/// Returns true if all ranks of the job are on this machine, or if collective calls between several
+/// machines are converted under this MPI library. Open MPI is the only MPI library under which they
+/// are not: the unmodified library fails the test of such calls, so conversion could not be
+/// compared with it. The ranks are therefore counted by Open MPI's environment variables.
 fn one_node(host: &Host) -> bool {
     static ONE: Awaited<bool> = Awaited::new();
     *ONE.get_or_init(|| {

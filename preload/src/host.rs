@@ -377,12 +377,15 @@ const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 /// Returns the kinds of calls that may be converted under an MPI library: those that were right
 /// when the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of
-/// the nearest older one, or of the oldest. No kind is permitted if the profile of the MPI library
-/// does not stage ([`Profile::stages`]). `DDTC_UNPROVEN` permits all kinds in any case, if there is
-/// a profile of the library's family or ABI.
+/// the nearest older one, or of the oldest; for a library of no known family, those that a proof
+/// can permit. No kind is permitted if the profile of the MPI library does not stage
+/// ([`Profile::stages`]), or if there is no profile of the library's family or ABI. `DDTC_UNPROVEN`
+/// permits all kinds if there is such a profile.
 fn kinds(profile: &Profile, trial_status: TrialStatus) -> Kinds {
     let settings = settings();
-    if settings.unproven && profile.policy != OTHER.policy {
+    if profile.policy == OTHER.policy {
+        Kinds::NONE
+    } else if settings.unproven {
         Kinds::ALL
     } else if profile.stages {
         trial_status.kinds(settings.policy == Choice::All)
@@ -424,7 +427,7 @@ impl Host {
         let trial_status = TrialStatus::find(&library, transports.inside);
         let (profile, proofs) = profile_and_proofs(&library, abi, trial_status, &place.object);
         let without_proof = kinds(profile, trial_status);
-        let permitted = if proofs.is_empty() { without_proof } else { without_proof.or(proof::provable()) };
+        let permitted = if proofs.is_empty() { without_proof } else { without_proof.or(Kinds::PROVABLE) };
         // A proof holds for the ranks of one job.
         let beyond = kinds(profile, TrialStatus::find(&library, transports.beyond));
         let mut host = Host {
@@ -491,7 +494,7 @@ impl Host {
         match self.grant.get() {
             Some(grant) => kinds.or(grant.permitted).without(grant.refused),
             None if self.proofs.is_empty() => kinds,
-            None => kinds.or(proof::provable()),
+            None => kinds.or(Kinds::PROVABLE),
         }
     }
 
@@ -653,7 +656,9 @@ fn profile_and_proofs(
             let variable = |name| std::env::var(name).ok();
             let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
             match proof::existing_files(object, config.as_deref(), home.as_deref()) {
-                files if files.is_empty() => (Profile::find(library), files),
+                files if files.is_empty() && settings().policy != Choice::All => {
+                    (Profile::find(library), files)
+                }
                 files => (profile, files),
             }
         }

@@ -21,6 +21,7 @@ use ddtc::internal::datatype::Datatype;
 use ddtc::internal::methods::*;
 use ddtc::internal::process::{Lazy, Mutex};
 use ddtc_hosts::faults;
+use ddtc_hosts::policy::Family;
 
 use crate::counted;
 use crate::host::{HandleWord, Host};
@@ -47,6 +48,10 @@ const MAX_DIFFERENT: usize = 4096;
 /// Errors that the MPI library returns when it is queried about the type.
 pub(crate) fn is_wrong(host: &Host, types: &Types, handle: HandleWord, t: &Datatype) -> Result<bool> {
     let why = match faults::misplaces(host.library, t) {
+        // Without a known family, the fault is only possible.
+        Some(fault) if host.library.family == Family::Other => {
+            format!("{}, and this MPI library may do so too", fault.text)
+        }
         Some(fault) => fault.text.to_owned(),
         None if packs_differently(t) => PACKED.to_owned(),
         None => match types.difference(handle, t)? {

@@ -486,7 +486,11 @@ impl Conversions {
     fn new(version: &str, mpi: &Path) -> Conversions {
         let library = Library::from_version_text(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
-        let asked = is_set("DDTC_POLICY", "all");
+        // Under a library of no known family with the standard ABI, nothing is converted, whatever
+        // the user asks for (`Profile::find_untried`).
+        let name = mpi.file_name().unwrap_or_default().to_string_lossy();
+        let is_convertible = library.family != Family::Other || !name.starts_with("libmpi_abi");
+        let asked = is_set("DDTC_POLICY", "all") && is_convertible;
         let all = |here: &str| Conversions { untried: false, lines: vec![here.to_owned()] };
         if is_set("DDTC_UNPROVEN", "1") {
             return all("all kinds of calls, tried or not, because DDTC_UNPROVEN is 1");

@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::fs::TryLockError;
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,7 @@ use ddtc_bench::machine;
 use ddtc_hosts::policy::Library;
 use ddtc_hosts::profile::Profile;
 use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
+use ddtc_hosts::transport::Transport;
 use ddtc_hosts::tried::{Kind, TrialStatus};
 
 use super::{Args, compile};
@@ -42,7 +43,7 @@ const MARK: &str = "ddtc-prove ";
 /// Maximum duration of one launch of the program that tests calls. The program has shorter
 /// deadlines of its own. This limit is for a launcher that does not end although its ranks have
 /// ended.
-const LAUNCH: Duration = Duration::from_secs(600);
+const LAUNCH: Duration = Duration::from_secs(1800);
 
 /// A line that the program prints for this module: a fact about the job, the outcome of a step, or
 /// the end. A step is the test of one kind of calls.
@@ -51,6 +52,7 @@ enum Line {
     Key(String),
     Nodes(u32),
     Ranks(u32),
+    Converts(bool),
     Outcome(Step, Outcome),
     Done,
 }
@@ -66,6 +68,7 @@ impl Line {
             "key" => Line::Key(rest.to_owned()),
             "nodes" => Line::Nodes(rest.parse().ok()?),
             "ranks" => Line::Ranks(rest.parse().ok()?),
+            "converts" => Line::Converts(rest.parse::<u8>().ok()? != 0),
             "begun" => Line::Outcome(Step::find(step)?, Outcome::Begun),
             "proven" => Line::Outcome(Step::find(step)?, Outcome::Proven),
             "refused" => Line::Outcome(Step::find(step)?, Outcome::Refused(why.to_owned())),
@@ -76,13 +79,15 @@ impl Line {
     }
 }
 
-/// Launches the program to test the calls of `steps`. Passes each line that it prints for this
+/// Launches the program to test the calls of `steps`, with the variables `variables` in the
+/// environment of the ranks. Passes each line that it prints for this
 /// module, except the last one, to `take` as soon as the line is printed. Returns whether the
 /// program has printed its last line, and a description of how it ended.
 fn launch(
     args: &Args,
     library: &Path,
     folder: &Path,
+    variables: &[&str],
     steps: &[Step],
     mut take: impl FnMut(Line) -> Result<(), Box<dyn Error>>,
 ) -> Result<(bool, String), Box<dyn Error>> {
@@ -99,7 +104,8 @@ fn launch(
         .args(arguments)
         .arg("env")
         .args([preload, report])
-        .args(["DDTC_UNPROVEN=1", "DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_HOOK=off", "DDTC_RECORD="])
+        .args(variables)
+        .args(["DDTC_MODE=commit", "DDTC_HOOK=off", "DDTC_RECORD="])
         .arg(folder.join(PROGRAM.0))
         .arg(args.deadline.to_string())
         .args(steps.iter().map(|step| step.name()))
@@ -123,16 +129,20 @@ fn launch(
         match received.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(line) => match Line::parse(&line) {
                 Some(Line::Done) => is_done = true,
-                Some(line) => take(line)?,
+                Some(line) => {
+                    if let Err(error) = take(line) {
+                        end_launcher(&mut child, Duration::from_secs(10))?;
+                        return Err(error);
+                    }
+                }
                 None => {}
             },
             Err(RecvTimeoutError::Disconnected) => break child.wait()?.to_string(),
             Err(RecvTimeoutError::Timeout) => {
-                child.kill()?;
-                child.wait()?;
+                end_launcher(&mut child, Duration::from_secs(10))?;
                 // Do not join the thread that reads the output: it runs until the last rank has
-                // ended, and ranks may outlive their launcher. The ranks end by their own
-                // deadlines.
+                // ended, and ranks may outlive a launcher that had to be killed. Such ranks end by
+                // their own deadlines.
                 return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
             }
         }
@@ -142,6 +152,26 @@ fn launch(
     let errors = String::from_utf8_lossy(&errors);
     let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
     Ok((is_done, format!("{how}; {last}").trim_end_matches("; ").to_owned()))
+}
+
+/// Ends a launcher and its ranks. The launcher gets the signal TERM, at which launchers end their
+/// ranks. If it has not ended after `patience`, it is killed. A launcher that is killed at once may
+/// leave its ranks behind: those of Open MPI 5.0 go on, each in a process group of its own, so a
+/// signal to the group of the launcher would not reach them.
+fn end_launcher(launcher: &mut Child, patience: Duration) -> std::io::Result<()> {
+    // If the system has no program `kill`, the launcher is killed after the wait.
+    let id = launcher.id().to_string();
+    let _ = Command::new("kill").args(["-TERM", "--", &id]).stderr(Stdio::null()).status();
+    let end = Instant::now() + patience;
+    while launcher.try_wait()?.is_none() {
+        if Instant::now() > end {
+            launcher.kill()?;
+            launcher.wait()?;
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Returns the proofs of earlier runs that a file contains. If the file does not exist, there are
@@ -229,24 +259,101 @@ fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
     }
 }
 
-/// Launches the program without testing calls, to learn the key of the proof and the numbers of
-/// nodes and ranks. The key names the MPI library, the transport and the version of ddtc.
-fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Error>> {
-    let (mut key, mut nodes, mut ranks) = (String::new(), None, None);
-    let (is_done, how) = launch(args, library, folder, &[], |line| {
+/// What the ranks of a job say before any call is tested.
+struct Job {
+    /// A proof of this job in which no step has begun. Its key names the MPI library, the transport
+    /// and the version of ddtc.
+    proof: Proof,
+    /// True if the preload library may convert messages in every rank.
+    converts: bool,
+}
+
+/// Launches the program without testing calls, to learn what the ranks say. Their environment is
+/// that of a usual job, except that `DDTC_POLICY=all` does not count.
+fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Job, Box<dyn Error>> {
+    let (mut key, mut nodes, mut ranks, mut converts) = (String::new(), None, None, false);
+    let (is_done, how) = launch(args, library, folder, &["DDTC_POLICY=table"], &[], |line| {
         match line {
             Line::Key(line) => key = format!("{key}{line}\n"),
             Line::Nodes(n) => nodes = Some(n),
             Line::Ranks(n) => ranks = Some(n),
+            Line::Converts(is_so) => converts = is_so,
             Line::Outcome(..) | Line::Done => {}
         }
         Ok(())
     })?;
     match (Key::parse(&key), nodes, ranks) {
         (Some(key), Some(nodes), Some(ranks)) if is_done => {
-            Ok(Proof::new(key, &machine::today(), nodes, ranks))
+            Ok(Job { proof: Proof::new(key, &machine::today(), nodes, ranks), converts })
         }
         _ => Err(format!("{}: {how}", PROGRAM.0).into()),
+    }
+}
+
+/// Returns true if it is known from the matrix which calls are right under the MPI library and with
+/// the transport of this key, or if messages are never converted under the library. Otherwise there
+/// is something to prove.
+fn is_known(key: &Key) -> bool {
+    let tested = Library::from_version_text(&key.library);
+    let transport = Transport::ALL.into_iter().find(|transport| key.transport.starts_with(transport.name()));
+    matches!(TrialStatus::find(&tested, transport), TrialStatus::Tried { .. })
+        || !Profile::find(&tested).stages
+}
+
+/// Number of ranks of the programs that measure.
+const MEASURED_RANKS: u32 = 2;
+
+/// Proves what can be proven ([`prove`]). Returns true if `ddtc tune` is to measure after that. If
+/// it is not, prints the reason, unless `--only-prove` was given.
+///
+/// The policy table must not be measured in jobs that convert no messages: both times of each row
+/// would be those of the unmodified library, and the noise between them would decide.
+///
+/// # Errors
+/// Those of [`prove`]. Also if there is nothing to prove, and the job does not have the number of
+/// ranks that measuring needs.
+pub(super) fn prove_first(args: &Args, library: &Path, folder: &Path) -> Result<bool, Box<dyn Error>> {
+    compile(args, PROGRAM.0, PROGRAM.1, folder)?;
+    let mut job = ask(args, library, folder)?;
+    let (name, ranks) = (job.proof.key.library.clone(), job.proof.ranks);
+    let known = is_known(&job.proof.key);
+    if known && args.only_prove {
+        println!("{name}: nothing is left to prove, because it is known which of its calls are right");
+    }
+    if !known {
+        prove(args, library, folder, job.proof)?;
+    }
+    if args.only_prove {
+        return Ok(false);
+    }
+    if !known {
+        // Ask again, because only the ranks know whether they find the proof and whether it is
+        // valid for their job.
+        job = ask(args, library, folder)?;
+    }
+    match obstacle(job.converts, known, ranks)? {
+        None => Ok(true),
+        Some(why) => {
+            println!("{name}: nothing is measured, and the policy table stays as it is: {why}");
+            Ok(false)
+        }
+    }
+}
+
+/// Returns the reason for which jobs of `ranks` ranks are not measured; `None` if they are.
+/// `converts` is true if they convert messages. If `known` is false, their calls were proven just
+/// now.
+///
+/// # Errors
+/// Nothing was proven, and the job does not have the number of ranks that measuring needs.
+fn obstacle(converts: bool, known: bool, ranks: u32) -> Result<Option<String>, String> {
+    let two = format!("measuring needs {MEASURED_RANKS} ranks, and this job has {ranks}");
+    match (converts, known) {
+        (true, _) if ranks == MEASURED_RANKS => Ok(None),
+        (true, true) => Err(two),
+        (true, false) => Ok(Some(two)),
+        (false, true) => Ok(Some("jobs like this one convert no messages under this MPI library".to_owned())),
+        (false, false) => Ok(Some("jobs like this one find no proof that permits messages. They look for `ddtc-proofs` in the folder of the MPI library and for `ddtc/proofs` in the user's configuration folder, and must run on one node".to_owned())),
     }
 }
 
@@ -254,25 +361,18 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
 /// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
 /// which the preload library later reads which kinds of calls it may convert.
 ///
-/// Tests no calls and writes no proof if the developers of ddtc have tried the MPI library, if
-/// messages are never converted under it, or if the ranks are on several nodes.
+/// Tests no calls and writes no proof if the ranks are on several nodes. `new` is the proof in which
+/// no step has begun.
 ///
 /// # Errors
-/// - If the program does not compile or run.
+/// - If the program does not run.
 /// - If the file of proofs cannot be read, written or locked.
 /// - If messages are refused: in this run or an earlier one, they gave wrong results when they were
 ///   converted, or the run ended during their test.
 /// - If too few messages were converted to prove anything.
 /// - If `--proofs` was not given and the user's configuration folder is not known.
 /// - If the ranks are on several nodes and `--only-prove` was given.
-pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
-    compile(args, PROGRAM.0, PROGRAM.1, folder)?;
-    let new = ask(args, library, folder)?;
-    let tested = Library::from_version_text(&new.key.library);
-    if matches!(TrialStatus::find(&tested, None), TrialStatus::Tried { .. }) || !Profile::find(&tested).stages
-    {
-        return Ok(());
-    }
+fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), Box<dyn Error>> {
     if new.nodes != 1 {
         let why = "a proof needs all ranks on one node; over several nodes nothing is proven yet";
         if args.only_prove {
@@ -303,7 +403,8 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
         if open.is_empty() || proof.refused().has(Kind::Messages) {
             break;
         }
-        let (is_done, how) = launch(args, library, folder, &open, |line| {
+        let all = ["DDTC_UNPROVEN=1", "DDTC_POLICY=all"];
+        let (is_done, how) = launch(args, library, folder, &all, &open, |line| {
             if let Line::Outcome(step, outcome) = line
                 // Several ranks may report wrong results that have the same cause. Keep the reason
                 // that arrives first.
@@ -357,6 +458,7 @@ mod tests {
     #[test]
     fn lines_of_the_program_are_found_among_others() {
         let parsed = |line: &str| Line::parse(line).map(|line| format!("{line:?}"));
+        assert_eq!(parsed("ddtc-prove converts 1").as_deref(), Some("Converts(true)"));
         assert_eq!(parsed("[0] ddtc-prove nodes 2").as_deref(), Some("Nodes(2)"));
         assert_eq!(parsed("ddtc-prove begun blocking").as_deref(), Some("Outcome(Blocking, Begun)"));
         let refused = parsed("ddtc-prove refused persistent wrong bytes: x");
@@ -367,6 +469,48 @@ mod tests {
         for other in ["", "begun blocking", "ddtc-prove begun", "ddtc-prove begun all", "ddtc-prove nodes x"]
         {
             assert_eq!(parsed(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_depends_on_the_transport() {
+        let known = |library: &str, transport: &str| is_known(&Key::new(library, "", transport));
+        // Two releases of the series were run. Over UCX, messages were wrong in both of them.
+        assert!(known("MPICH Version: 4.3.0, device ch4:ucx,ofi", "shared memory FI_PROVIDER=tcp"));
+        assert!(!known("MPICH Version: 4.3.0, device ch4:ucx,ofi", "UCX"));
+        assert!(known("MPICH Version: 4.3.2, device ch4:ucx,ofi", "UCX"));
+        assert!(!known("MPICH Version: 4.0.1, device ch4:ofi,ucx", "shared memory"));
+        assert!(known("Open MPI v4.1.8, package: x", "not known"));
+        assert!(!known("MVAPICH Version: 4.0", "not known"));
+    }
+
+    #[test]
+    fn only_two_ranks_that_convert_are_measured() {
+        assert_eq!(obstacle(true, true, 2), Ok(None));
+        assert_eq!(obstacle(true, false, 2), Ok(None));
+        let said = |converts, known, ranks| obstacle(converts, known, ranks).unwrap().unwrap();
+        assert_eq!(said(true, false, 8), "measuring needs 2 ranks, and this job has 8");
+        assert!(obstacle(true, true, 8).unwrap_err().ends_with("this job has 8"));
+        assert!(said(false, true, 2).contains("convert no messages"));
+        assert!(said(false, false, 8).contains("find no proof"));
+    }
+
+    #[test]
+    fn a_launcher_can_end_its_ranks_before_it_is_killed() {
+        let folder = files::temporary_folder("ddtc-tune-test").unwrap();
+        let file = folder.join("ended");
+        // The first launcher writes a file when it is asked to end, as others end their ranks then.
+        // The second one does not end by itself.
+        let trap = format!("echo > {}; exit", file.display());
+        for (trap, ends) in [(trap.as_str(), true), ("", false)] {
+            let script = format!("trap '{trap}' TERM; echo ready; while :; do sleep 0.01; done");
+            let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+            end_launcher(&mut child, if ends { LAUNCH } else { Duration::from_millis(50) }).unwrap();
+            assert!(child.try_wait().unwrap().is_some());
+            assert_eq!(file.exists(), ends);
+            let _ = std::fs::remove_file(&file);
         }
     }
 

@@ -39,17 +39,27 @@ struct Hidden {
     before: Option<PathBuf>,
 }
 
+/// Writes policy tables of the user for MPICH 4.2.3 and for the library that it claims to be. They
+/// convert messages of every layout class and every length, as far as the MPI library permits it.
+/// `folder` is the configuration folder.
+fn write_tables(folder: &Path, claimed: &str) {
+    let rows: String = Class::ALL.iter().map(|class| format!("{} 1-\n", class.name())).collect();
+    fs::create_dir_all(folder.join("ddtc")).unwrap();
+    let tables = format!("library mpich-4.2.3\n{rows}library {claimed}\n{rows}");
+    fs::write(folder.join("ddtc/policy"), tables).unwrap();
+}
+
+/// Variables with which every run of a program converts the same messages: no times decide, and
+/// types are compiled when they are committed.
+const ALIKE: [(&str, &str); 2] = [("DDTC_POLICY", "table"), ("DDTC_MODE", "commit")];
+
 impl Hidden {
     /// Makes a copy of MPICH 4.2.3 that claims to be MPICH 4.9.3.
     fn renamed(name: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         fs::create_dir_all(folder.join("lib")).unwrap();
         renamed(&root, b"4.2.3\0", b"4.9.3\0", &folder.join("lib"));
-        // The policy table of the user converts messages of every layout class and every length, as
-        // far as the MPI library permits it.
-        let rows: String = Class::ALL.iter().map(|class| format!("{} 1-\n", class.name())).collect();
-        fs::create_dir_all(folder.join("ddtc")).unwrap();
-        fs::write(folder.join("ddtc/policy"), format!("library mpich-4.9.3\n{rows}")).unwrap();
+        write_tables(&folder, "mpich-4.9.3");
         let lib = root.join("lib");
         let paths =
             format!("{}:{}:{}", folder.join("lib").display(), lib.display(), lib.join("mpich").display());
@@ -62,6 +72,7 @@ impl Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         let version = format!("-DVERSION=\"{version}\"");
         let before = compiled_by(&root.join("bin/mpicc"), "hidden", &["-shared", "-fPIC", &version, "-ldl"]);
+        write_tables(&folder, "other-4.0.0");
         let paths = root.join("lib").display().to_string();
         Hidden { root, folder, paths, before: Some(before) }
     }
@@ -75,10 +86,17 @@ impl Hidden {
         run.env("DDTC_FENCES", "0")
     }
 
-    /// Runs `ddtc tune` on `ranks` ranks to prove the library, with the planted fault `fault` if
-    /// this name is not empty. Returns whether the command succeeded, and its output.
+    /// Runs `ddtc tune` on `ranks` ranks to prove the library, and to do nothing else, with the
+    /// planted fault `fault` if this name is not empty. Returns whether the command succeeded, and
+    /// its output.
     fn prove(&self, ranks: u32, fault: &str) -> (bool, String) {
-        let run = HOST.run(command_line()).arg("tune").arg("--only-prove").arg("--deadline");
+        self.tune(ranks, fault, &["--only-prove"])
+    }
+
+    /// Runs `ddtc tune` as [`Hidden::prove`] does, with these options.
+    fn tune(&self, ranks: u32, fault: &str, options: &[&str]) -> (bool, String) {
+        let run = HOST.run(command_line()).arg("tune");
+        let run = options.iter().fold(run, |run, option| run.arg(option)).arg("--deadline");
         let run = run.arg(if fault == "hangs" { "30" } else { "120" });
         let run = run.arg("--mpicc").arg(self.root.join("bin/mpicc")).arg("--");
         let mut run = run.arg(self.root.join("bin/mpiexec")).arg("-n").arg(ranks.to_string());
@@ -142,13 +160,21 @@ impl Hidden {
         );
     }
 
-    /// Checks that messages of the program `messages` are converted, and that the report says that
-    /// a proof permits it. `permitted` has the kinds of calls that the proof permits, as the report
-    /// names them.
+    /// Checks that as many messages of the program `messages` are converted as under MPICH 4.2.3
+    /// without any change, and that the report says that a proof permits it. `permitted` has the
+    /// kinds of calls that the proof permits, as the report names them.
     fn is_converted(&self, permitted: &str) {
-        let (packed, report, errors) = self.messages(&[], &[]);
+        let known = Hidden {
+            root: self.root.clone(),
+            folder: self.folder.clone(),
+            paths: self.root.join("lib").display().to_string(),
+            before: None,
+        };
+        let (wanted, report, _) = known.messages(&[], &ALIKE);
+        assert!(wanted > 1000 && !report.contains("proven here"), "{wanted}\n{report}");
+        let (packed, report, errors) = self.messages(&[], &ALIKE);
         let note = format!("{permitted}: proven here by `ddtc tune` on ");
-        assert!(packed > 1000 && report.contains(&note), "{packed}\n{report}\n{errors}");
+        assert!(packed == wanted && report.contains(&note), "{packed} {wanted}\n{report}\n{errors}");
         assert!(!errors.contains("ddtc"), "{errors}");
     }
 }
@@ -157,8 +183,16 @@ impl Hidden {
 fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let hidden = Hidden::renamed("proofs-renamed");
     hidden.is_bypassed(&[], &[], "mpich-4.9.3 was not tried; `ddtc tune` finds out", 0);
-    let (well, text) = hidden.prove(2, "");
-    assert!(well, "{text}");
+    // If the proof is where the ranks do not look for it, they convert nothing, so nothing must be
+    // measured, and the table of the user must stay as it is.
+    let table = fs::read_to_string(hidden.folder.join("ddtc/policy")).unwrap();
+    let elsewhere = hidden.folder.join("elsewhere");
+    let (well, text) = hidden.tune(2, "", &["--proofs", &elsewhere.display().to_string()]);
+    assert!(well && text.contains("nothing is measured, and the policy table stays as it is"), "{text}");
+    assert!(text.contains("find no proof that permits messages"), "{text}");
+    assert_eq!(fs::read_to_string(hidden.folder.join("ddtc/policy")).unwrap(), table);
+    hidden.is_bypassed(&[], &[], "mpich-4.9.3 was not tried; `ddtc tune` finds out", 0);
+    fs::rename(elsewhere, hidden.file()).unwrap();
     for step in Step::ALL {
         assert!(text.contains(&format!("{}: right\n", step.name())), "{text}");
     }
@@ -234,19 +268,24 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
 #[test]
 fn a_library_of_no_known_family_is_proven_with_all_precautions() {
     let hidden = Hidden::with_library_in_front("proofs-family", "MVAPICH Version:      4.0");
-    hidden.is_bypassed(&[], &[("DDTC_POLICY", "all")], "no release of this MPI library was tried", 0);
+    hidden.is_bypassed(&[], &[], "no release of this MPI library was tried", 0);
+    // With `DDTC_POLICY=all`, messages are converted without a proof, and each rank says so.
+    let (packed, report, errors) = hidden.messages(&[], &[("DDTC_POLICY", "all")]);
+    let why = "no release of this MPI library was tried; messages, collectives are converted because";
+    let lines = errors.lines().filter(|line| line.contains(why)).count();
+    assert!(packed > 1000 && lines == 2 && report.contains(why), "{packed}\n{report}\n{errors}");
+    // With more than two ranks, everything is proven and nothing is measured.
     let (ranks, permitted) = if is_whole() { (8, "messages, collectives") } else { (2, "messages") };
-    let (well, text) = hidden.prove(ranks, "");
+    let (well, text) = hidden.tune(ranks, "", if is_whole() { &[] } else { &["--only-prove"] });
     assert!(well && text.contains(&format!(": {permitted}\n")), "{text}");
+    assert_eq!(text.contains("measuring needs 2 ranks, and this job has 8"), is_whole(), "{text}");
     let proofs: Vec<Proof> = proof::parse(&fs::read_to_string(hidden.file()).unwrap()).unwrap();
     assert_eq!((proofs.len(), proofs[0].nodes, proofs[0].ranks), (1, 1, ranks));
-    let (packed, report, errors) = hidden.messages(&[], &[("DDTC_POLICY", "all")]);
-    assert!(packed > 1000 && report.contains(&format!("\"{permitted}: proven here")), "{report}\n{errors}");
+    hidden.is_converted(permitted);
     // If the launcher does not tell the ranks that all of them are on one node (`MPI_LOCALNRANKS`),
     // the preload library must not assume it, and must convert nothing.
     let without = ["env", "-u", "MPI_LOCALNRANKS"];
-    let why = "which runs on a number of nodes that is not known";
-    hidden.is_bypassed(&without, &[("DDTC_POLICY", "all")], why, 0);
+    hidden.is_bypassed(&without, &[], "which runs on a number of nodes that is not known", 0);
     fs::remove_dir_all(&hidden.folder).unwrap();
 }
 
