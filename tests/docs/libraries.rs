@@ -39,10 +39,31 @@ fn runs() -> Vec<Run> {
     read("hosts/src/tried.txt").lines().filter(|line| !line.starts_with('#')).map(parse).collect()
 }
 
+/// The series under which nothing is staged, as `PROFILES` in `hosts/src/profile.rs` has them. Each
+/// entry has the index of the family in [`FAMILIES`].
+const ONLY_INSIDE: [(usize, [u32; 2]); 2] = [(2, [4, 1]), (2, [6, 0])];
+
+/// Returns true if messages gain only inside the MPI library that was run.
+fn gains_only_inside(run: &Run) -> bool {
+    ONLY_INSIDE.iter().any(|(family, series)| run.family == *family && run.version.starts_with(series))
+}
+
+/// Returns the names of the releases under which messages gain only inside the library.
+fn only_inside(runs: &[Run]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for run in runs.iter().filter(|run| gains_only_inside(run)) {
+        let name = format!("{} {}", FAMILIES[run.family].1, numbers(&run.version));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
 /// Returns the names of the releases that were run over one of `transports`, and whose messages
 /// were right in all runs over these transports.
 fn right_over(runs: &[Run], transports: &[&str]) -> String {
-    let over = |run: &&Run| transports.contains(&run.transport.as_str());
+    let over = |run: &&Run| transports.contains(&run.transport.as_str()) && !gains_only_inside(run);
     let mut names = Vec::new();
     for (family, (_, name)) in FAMILIES.iter().enumerate() {
         let of_family = || runs.iter().filter(over).filter(|run| run.family == family);
@@ -104,10 +125,11 @@ fn tables_of_libraries_are_those_that_were_tried() {
         "| MPI library | What gains |\n|---|---|\n\
          | {} | messages between ranks of one machine, `MPI_Pack` and `MPI_Unpack` |\n\
          | {} | messages between machines too, with MPICH if its network module is libfabric |\n\
-         | Open MPI 4.1 | `MPI_Pack` and `MPI_Unpack`; messages only inside the library |\n\
+         | {} | `MPI_Pack` and `MPI_Unpack`; messages only inside the library |\n\
          | other releases, and other libraries of these ABIs such as Cray MPICH | `MPI_Pack` and `MPI_Unpack`; after [`ddtc tune`](docs/LIBRARIES.md#proofs) messages too |\n",
         right_over(&runs, &["shared"]),
-        right_over(&runs, &["tcp", "nodes"])
+        right_over(&runs, &["tcp", "nodes"]),
+        only_inside(&runs)
     );
     hold("README.md", &with(&read("README.md"), "libraries", &rows));
 }
