@@ -258,10 +258,10 @@ typedef struct ddtc_config {
     /* Maximum number of bytes of executable memory. Once they are used up, further layouts are
      * interpreted. */
     uint64_t arena_bytes;
-    /* Number of threads for one pack or unpack of at least parallel_bytes bytes. With 1, the
-     * default, no thread is started. A call is split only if it moves all packed bytes of its
-     * instances and its direction has been compiled, and an unpack only if it is known that no
-     * entries of the instances overlap. Conversions and reductions are not split. */
+    /* Number of threads, at most 1024, for one pack or unpack of at least parallel_bytes bytes. With
+     * 1, the default, no thread is started; 0 means 1. A call is split only if it moves all packed
+     * bytes of its instances and its direction has been compiled, and an unpack only if it is known
+     * that no entries of the instances overlap. Conversions and reductions are not split. */
     uint64_t threads;
     /* Number of packed bytes from which on a call is split over threads. */
     uint64_t parallel_bytes;

@@ -98,7 +98,7 @@ unsafe fn sized(call: &'static str, config: *mut CConfig) -> Result<(Out<CConfig
     Ok((config, size))
 }
 
-/// Returns a number of bytes or threads that fits in an `isize`, or an error of class `Arg`.
+/// Returns a number of bytes that fits in an `isize`, or an error of class `Arg`.
 fn bytes(argument: &'static str, n: u64) -> Result<usize> {
     usize::try_from(n)
         .ok()
@@ -125,7 +125,7 @@ export! {
             config.lazy_threshold = new.lazy_threshold;
             config.cache_bytes = bytes("cache_bytes", new.cache_bytes)?;
             config.arena_bytes = bytes("arena_bytes", new.arena_bytes)?;
-            config.threads = bytes("threads", new.threads.max(1))?;
+            config.threads = usize::try_from(new.threads.max(1)).unwrap_or(usize::MAX);
             config.parallel_bytes = new.parallel_bytes;
             config.stream_bytes = new.stream_bytes;
             Ok(())

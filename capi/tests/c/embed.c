@@ -122,7 +122,11 @@ int main(void)
     EQ(config.mode, DDTC_MODE_COMMIT);
     config.mode = 9;
     FAILS(DDTC_ERR_ARG, "mode = 9", ddtc_configure(&config));
-    config.mode = DDTC_MODE_COMMIT, config.struct_size = 3;
+    config.mode = DDTC_MODE_COMMIT, config.threads = UINT64_MAX;
+    FAILS(DDTC_ERR_ARG, "threads = 18446744073709551615: must be 1 to 1024", ddtc_configure(&config));
+    config.threads = 1025;
+    FAILS(DDTC_ERR_ARG, "threads = 1025", ddtc_configure(&config));
+    config.threads = 1, config.struct_size = 3;
     FAILS(DDTC_ERR_ARG, "struct_size = 3", ddtc_configure(&config));
     OK(ddtc_config_get(&same));
     EQ(same.mode, DDTC_MODE_COMMIT);
