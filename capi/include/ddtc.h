@@ -292,7 +292,8 @@ int ddtc_allocator_is_set(int *flag);
 
 /* Sets a function that receives one line for each event (compiles, fallbacks, differences in check
  * mode) whose level is `level` or more urgent. The default is a null `log`, which turns logging
- * off. The thread that does the work calls the function, without holding a lock. */
+ * off. The thread that does the work calls the function, without holding a lock. Lines about the
+ * compile of a type are passed on after the compile, so the function may use the same type. */
 enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG = 4, DDTC_LOG_TRACE = 5 };
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);

@@ -13,7 +13,7 @@ use ddtc::internal::engine::{Config, Mode};
 use ddtc::internal::error::{Error, ErrorClass, Result};
 use ddtc::internal::methods::*;
 use ddtc::internal::object::runtime;
-use ddtc::internal::process::{Mutex, Once, section};
+use ddtc::internal::process::{Mutex, Once, later, section};
 use ddtc::internal::target::Level;
 use tracing::field::{Field, Visit};
 use tracing::span;
@@ -240,10 +240,16 @@ impl tracing::Subscriber for Log {
         let mut line = Line(String::new());
         event.record(&mut line);
         let Ok(line) = std::ffi::CString::new(line.0.replace('\0', " ")) else { return };
-        // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
-        // called from any thread that logs. `line` is a NUL-terminated string that lives until
-        // after the call. `hook` released the lock, so the function may call the library.
-        unsafe { (hook.function)(std::ptr::with_exposed_provenance_mut(hook.context), level, line.as_ptr()) };
+        // The function may call the library, so it is not called while other threads, or its own
+        // call, would wait for what this thread is making.
+        later(move || {
+            // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
+            // called from any thread that logs. `line` is a NUL-terminated string that lives until
+            // after the call. `hook` released the lock, so the function may call the library.
+            unsafe {
+                (hook.function)(std::ptr::with_exposed_provenance_mut(hook.context), level, line.as_ptr());
+            }
+        });
     }
 
     fn enter(&self, _: &span::Id) {}
