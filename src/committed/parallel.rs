@@ -13,7 +13,7 @@ impl Inner {
         let config = self.engine.config();
         config.threads > 1
             && bytes >= config.parallel_bytes
-            && (direction == Direction::Pack || self.layout.nest().disjoint().holds(count))
+            && (direction == Direction::Pack || self.layout.disjoint().holds(count))
     }
 
     /// Moves `count` instances with one piece of the packed stream per thread, and returns when all
