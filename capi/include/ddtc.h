@@ -446,12 +446,14 @@ int ddtc_type_wire_size(ddtc_datatype datatype, ddtc_count *size);
 int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_count *size);
 /* Builds a type from a wire form. The new type is not committed; its envelope, contents and bounds
  * equal those of the original, and it packs the same bytes. The form of a predefined type gives
- * its predefined handle. The bytes need not be trusted: time and memory are linear in `size`.
+ * its predefined handle. The bytes need not be trusted if `size` is limited: time and memory are
+ * linear in it, but two bytes can describe a node that takes about 200 bytes of memory, and the
+ * process ends if there is no memory for a node.
  * Errors: a form that is cut off is DDTC_ERR_TRUNCATE; one of another version
  * DDTC_ERR_UNSUPPORTED_OPERATION; one with a named or f90 type that is unknown here, or has another
  * size or alignment here, DDTC_ERR_TYPE; arguments that a constructor refuses have that
  * constructor's error class; any other bytes are DDTC_ERR_ARG. DDTC_ERR_NO_MEM if there is not
- * enough memory. */
+ * enough memory for an array. */
 int ddtc_type_from_wire(const void *wire, ddtc_count size, ddtc_datatype *newtype);
 
 /* Compares the type signature of count1 instances of type1 with that of count2 instances of type2.
