@@ -106,6 +106,8 @@ class Buffers(unittest.TestCase):
             (lambda: committed.pack(memory, memory), "overlap"),
             (lambda: committed.packed(memory, origin=-1), "origin = -1"),
             (lambda: committed.packed(memory, count=1 << 60), "count"),
+            # The packed bytes would not fit in memory, but the source is found too short first.
+            (lambda: committed.packed(memory, count=1 << 44), "src.len"),
         ]:
             with self.assertRaisesRegex(ddtc.Error, part):
                 call()

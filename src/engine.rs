@@ -42,6 +42,7 @@ use crate::segments::Runs;
 use crate::target::{Level, Target};
 use crate::{decode, legalize, lower, normalize, schedule};
 
+pub(crate) use config::MAX_THREADS;
 pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
@@ -112,6 +113,7 @@ impl Engine {
         if !config.level.runs() {
             config.level = Level::detect();
         }
+        config.threads = config.threads.min(MAX_THREADS);
         let arena = Arena::new(config.arena_bytes);
         let cache = Cache::new(config.cache_bytes);
         Engine(Arc::new(Inner { config, arena, cache, tally: Tally::default(), emission: Once::new() }))

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::code::kernel::Kernel;
 use crate::column::Column;
 use crate::kind::{Direction, Operation};
-use crate::nest::{Body, Byte, Descent, EqualPieces, Leaf, LoopNest, Node, Normal};
+use crate::nest::{Body, Byte, Descent, Disjoint, EqualPieces, Leaf, LoopNest, Node, Normal};
 use crate::process::{Awaited, Once};
 use crate::segments::Runs;
 
@@ -179,6 +179,8 @@ pub struct CompiledLayout<L = Byte> {
     /// Runs of the nest, from which segments are found. They are made when segments are requested
     /// for the first time.
     runs: Once<Box<Runs>>,
+    /// Result of the overlap analysis of the nest, kept because the analysis sorts all rows.
+    disjoint: Once<Disjoint>,
     /// Hash of the nest, kept because hashing 10^6 rows takes a millisecond.
     hash: u64,
     /// Hash of the nest in which far distances count as equal ([`LoopNest::near_hash`]). It is 0 if
@@ -195,8 +197,8 @@ impl<L: Leaf> CompiledLayout<L> {
         let near = nest.near_hash().unwrap_or(0);
         let copied = |body: Body| matches!(nest.body(body), [Node::Copy { .. }]);
         let strips = nest.nodes().iter().any(|n| matches!(n, Node::Loop { body, .. } if copied(*body)));
-        let (served, moved, parts, runs) = Default::default();
-        CompiledLayout { nest, operation, served, moved, parts, strips, runs, hash, near, bytes }
+        let (served, moved, parts, runs, disjoint) = Default::default();
+        CompiledLayout { nest, operation, served, moved, parts, strips, runs, disjoint, hash, near, bytes }
     }
 
     /// Returns the canonical nest.
@@ -220,6 +222,16 @@ impl<L: Leaf> CompiledLayout<L> {
     #[inline]
     pub(crate) fn has_strips(&self) -> bool {
         self.strips
+    }
+
+    /// Returns [`LoopNest::disjoint`] of the nest, which the first call computes.
+    pub(crate) fn disjoint(&self) -> Disjoint {
+        if let Some(&known) = self.disjoint.get() {
+            return known;
+        }
+        // The analysis may take long, so it runs before the short work that makes a `Once`.
+        let known = self.nest.disjoint();
+        *self.disjoint.get_or_init(|| known)
     }
 
     /// Returns the operation on the leaves.

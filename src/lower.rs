@@ -19,7 +19,7 @@ use crate::datatype::{Combiner, Datatype, Named};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::{Op, Operation};
 use crate::nest::keys::BuildKeyHasher;
-use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value};
+use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Offsets, Quantity, Value, reserve_nodes};
 
 /// Mapping from basic types to the leaves of a nest, for one leaf operation.
 pub trait Leaves: Copy {
@@ -255,8 +255,8 @@ impl<V: Leaves> Lowering<'_, V> {
     }
 
     fn seal(&mut self, list: Vec<Node<V::Leaf>>) -> Result<Body> {
+        reserve_nodes("lower", &mut self.nodes, &list)?;
         let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-        try_reserve("lower", &mut self.nodes, list.len())?;
         self.nodes.extend(list);
         Ok(body)
     }

@@ -19,6 +19,8 @@
 //!   the limit is marked ([`is_inconsistent`]).
 //! * Long work is not done in a section. A compile may be under way when the process forks;
 //!   [`Awaited`] then lets the child do the work again.
+//! * A thread that makes the value of an [`Awaited`] calls no function of the program that may call
+//!   the library: such calls are put off by [`later`].
 //! * Entering a section usually writes no memory that other threads write. Exceptions are the first
 //!   section of a thread, a section during a fork, and sections of threads that share a slot.
 //!
@@ -27,9 +29,11 @@
 #![allow(unsafe_code)] // C library: fork handlers, a futex, a signal mask.
 
 mod fork;
+mod later;
 mod limit;
 mod lock;
 
 pub use fork::{Section, forks, is_inconsistent, section, when_inconsistent};
+pub use later::later;
 pub use limit::{NO_TEXT, cut, said, to_stderr, without_sigxfsz};
 pub use lock::{Awaited, Guard, Lazy, Mutex, Once, SpinGuard, SpinLock};

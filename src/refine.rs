@@ -24,7 +24,9 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::column::{Column, try_reserve};
 use crate::error::{Error, Result};
 use crate::interval::gcd;
-use crate::nest::{Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity};
+use crate::nest::{
+    Body, Leaf, LoopNest, Lowered, MemorySide, Node, Normal, Offsets, Quantity, reserve_nodes,
+};
 use item::{Item, Key};
 
 /// Maximum depth of nested loops that are joined. The scheduler allows a smaller depth in a kernel.
@@ -174,8 +176,8 @@ impl<'n, L: Leaf> Join<'n, L> {
     }
 
     fn seal(&mut self, list: Vec<Node<L>>) -> Result<Body> {
+        reserve_nodes("refine", &mut self.nodes, &list)?;
         let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-        try_reserve("refine", &mut self.nodes, list.len())?;
         self.nodes.extend(list);
         Ok(body)
     }

@@ -37,6 +37,11 @@ const ROWS: &[(&str, ErrorClass, &str)] = &[
         ValueTooLarge,
         "indexed: displacements[1] = 4611686018427387904:",
     ),
+    (
+        "hindexed([9223372036854775807,9223372036854775807,9223372036854775807,9223372036854775807],[0,0,0,0],resized(0,0,contiguous(9223372036854775807,byte)))",
+        ValueTooLarge,
+        "hindexed: blocklengths = 9223372036854775807:",
+    ),
     ("indexed([4611686018427387904],[0],int)", ValueTooLarge, "indexed: displacements[0] = 0:"),
     (
         "hindexed([1,1],[0,9223372036854775807],int)",

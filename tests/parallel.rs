@@ -283,3 +283,16 @@ fn a_whole_range_is_a_call() {
     assert_eq!(by(0, 9), "");
     assert_eq!(by(1, 10), "");
 }
+
+/// Tests that an engine limits the number of threads, and that a short call starts only as many as
+/// it has pieces of 64 bytes.
+#[test]
+fn threads_are_limited() {
+    let _alone = alone();
+    let engine = Engine::new(Config { threads: usize::MAX, parallel_bytes: 1 << 10, ..Config::default() });
+    assert_eq!(engine.config().threads, 1024);
+    let c = engine.commit(&"vector(512, 1, 2, double)".parse().unwrap()).unwrap();
+    let (user, mut packed) = (vec![1; 8192], vec![0; 4096]);
+    let made = pieces(|| _ = c.pack(&user, 0, 1, &mut packed).unwrap());
+    assert_eq!(made, (0..64).map(|i| (64 * i, 64 * i + 64)).collect::<Vec<_>>());
+}

@@ -258,10 +258,10 @@ typedef struct ddtc_config {
     /* Maximum number of bytes of executable memory. Once they are used up, further layouts are
      * interpreted. */
     uint64_t arena_bytes;
-    /* Number of threads for one pack or unpack of at least parallel_bytes bytes. With 1, the
-     * default, no thread is started. A call is split only if it moves all packed bytes of its
-     * instances and its direction has been compiled, and an unpack only if it is known that no
-     * entries of the instances overlap. Conversions and reductions are not split. */
+    /* Number of threads, at most 1024, for one pack or unpack of at least parallel_bytes bytes. With
+     * 1, the default, no thread is started; 0 means 1. A call is split only if it moves all packed
+     * bytes of its instances and its direction has been compiled, and an unpack only if it is known
+     * that no entries of the instances overlap. Conversions and reductions are not split. */
     uint64_t threads;
     /* Number of packed bytes from which on a call is split over threads. */
     uint64_t parallel_bytes;
@@ -292,7 +292,8 @@ int ddtc_allocator_is_set(int *flag);
 
 /* Sets a function that receives one line for each event (compiles, fallbacks, differences in check
  * mode) whose level is `level` or more urgent. The default is a null `log`, which turns logging
- * off. The thread that does the work calls the function, without holding a lock. */
+ * off. The thread that does the work calls the function, without holding a lock. Lines about the
+ * compile of a type are passed on after the compile, so the function may use the same type. */
 enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG = 4, DDTC_LOG_TRACE = 5 };
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);
@@ -445,12 +446,14 @@ int ddtc_type_wire_size(ddtc_datatype datatype, ddtc_count *size);
 int ddtc_type_to_wire(ddtc_datatype datatype, void *wire, ddtc_count room, ddtc_count *size);
 /* Builds a type from a wire form. The new type is not committed; its envelope, contents and bounds
  * equal those of the original, and it packs the same bytes. The form of a predefined type gives
- * its predefined handle. The bytes need not be trusted: time and memory are linear in `size`.
+ * its predefined handle. The bytes need not be trusted if `size` is limited: time and memory are
+ * linear in it, but two bytes can describe a node that takes about 200 bytes of memory, and the
+ * process ends if there is no memory for a node.
  * Errors: a form that is cut off is DDTC_ERR_TRUNCATE; one of another version
  * DDTC_ERR_UNSUPPORTED_OPERATION; one with a named or f90 type that is unknown here, or has another
  * size or alignment here, DDTC_ERR_TYPE; arguments that a constructor refuses have that
  * constructor's error class; any other bytes are DDTC_ERR_ARG. DDTC_ERR_NO_MEM if there is not
- * enough memory. */
+ * enough memory for an array. */
 int ddtc_type_from_wire(const void *wire, ddtc_count size, ddtc_datatype *newtype);
 
 /* Compares the type signature of count1 instances of type1 with that of count2 instances of type2.

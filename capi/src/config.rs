@@ -13,7 +13,7 @@ use ddtc::internal::engine::{Config, Mode};
 use ddtc::internal::error::{Error, ErrorClass, Result};
 use ddtc::internal::methods::*;
 use ddtc::internal::object::runtime;
-use ddtc::internal::process::{Mutex, Once, section};
+use ddtc::internal::process::{Mutex, Once, later, section};
 use ddtc::internal::target::Level;
 use tracing::field::{Field, Visit};
 use tracing::span;
@@ -98,7 +98,7 @@ unsafe fn sized(call: &'static str, config: *mut CConfig) -> Result<(Out<CConfig
     Ok((config, size))
 }
 
-/// Returns a number of bytes or threads that fits in an `isize`, or an error of class `Arg`.
+/// Returns a number of bytes that fits in an `isize`, or an error of class `Arg`.
 fn bytes(argument: &'static str, n: u64) -> Result<usize> {
     usize::try_from(n)
         .ok()
@@ -125,7 +125,7 @@ export! {
             config.lazy_threshold = new.lazy_threshold;
             config.cache_bytes = bytes("cache_bytes", new.cache_bytes)?;
             config.arena_bytes = bytes("arena_bytes", new.arena_bytes)?;
-            config.threads = bytes("threads", new.threads.max(1))?;
+            config.threads = usize::try_from(new.threads.max(1)).unwrap_or(usize::MAX);
             config.parallel_bytes = new.parallel_bytes;
             config.stream_bytes = new.stream_bytes;
             Ok(())
@@ -240,10 +240,16 @@ impl tracing::Subscriber for Log {
         let mut line = Line(String::new());
         event.record(&mut line);
         let Ok(line) = std::ffi::CString::new(line.0.replace('\0', " ")) else { return };
-        // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
-        // called from any thread that logs. `line` is a NUL-terminated string that lives until
-        // after the call. `hook` released the lock, so the function may call the library.
-        unsafe { (hook.function)(std::ptr::with_exposed_provenance_mut(hook.context), level, line.as_ptr()) };
+        // The function may call the library, so it is not called while other threads, or its own
+        // call, would wait for what this thread is making.
+        later(move || {
+            // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
+            // called from any thread that logs. `line` is a NUL-terminated string that lives until
+            // after the call. `hook` released the lock, so the function may call the library.
+            unsafe {
+                (hook.function)(std::ptr::with_exposed_provenance_mut(hook.context), level, line.as_ptr());
+            }
+        });
     }
 
     fn enter(&self, _: &span::Id) {}

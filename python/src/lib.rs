@@ -14,7 +14,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 use ddtc::internal::datatype::{Datatype as Tree, Named, Order};
 use ddtc::internal::methods::*;
-use ddtc::{Committed as Code, Error as Refusal};
+use ddtc::{Committed as Code, Error as Refusal, ErrorClass};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -283,6 +283,15 @@ impl Committed {
         let source = Memory::strided(source, "source")?;
         let origin = source.origin(origin)?;
         let size = usize::try_from(self.packed_size(count)?)?;
+        // Pack into no memory first. This writes nothing, and finds out whether `source` holds all
+        // instances before memory is allocated for their packed bytes.
+        // SAFETY: as below; the slice ends with this statement.
+        let tried = self.0.pack(unsafe { source.bytes() }, origin, count, &mut []);
+        if let Err(error) = tried
+            && error.class() != ErrorClass::Truncate
+        {
+            return Err(to_python_error(error));
+        }
         PyBytes::new_with(py, size, |target| {
             // SAFETY: the buffer stays exported while `source` exists, and the documentation
             // forbids other threads to write to it during the call. No other code has a reference

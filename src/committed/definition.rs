@@ -73,7 +73,7 @@ impl Inner {
             match (self.differs(call), call.direction) {
                 (None, _) => None,
                 // The entries are not known to be disjoint.
-                (Some(_), Direction::Unpack) if !self.layout.nest().disjoint().holds(call.count) => {
+                (Some(_), Direction::Unpack) if !self.layout.disjoint().holds(call.count) => {
                     self.replay(call)
                 }
                 (wrong, _) => wrong,

@@ -13,7 +13,7 @@ impl Inner {
         let config = self.engine.config();
         config.threads > 1
             && bytes >= config.parallel_bytes
-            && (direction == Direction::Pack || self.layout.nest().disjoint().holds(count))
+            && (direction == Direction::Pack || self.layout.disjoint().holds(count))
     }
 
     /// Moves `count` instances with one piece of the packed stream per thread, and returns when all
@@ -36,8 +36,11 @@ impl Inner {
         let piece = bytes.div_ceil(threads).next_multiple_of(64);
         let (user, packed) = (Shared(user), Shared(packed));
         std::thread::scope(|scope| {
-            for i in 1..threads {
-                let range = (i * piece).min(bytes)..((i + 1) * piece).min(bytes);
+            // At most `threads - 1` pieces are left, and fewer if there are not enough bytes.
+            let mut start = piece;
+            while start < bytes {
+                let range = start..start.saturating_add(piece).min(bytes);
+                start = range.end;
                 let work = move || {
                     let (user, packed) = (user, packed);
                     // SAFETY: the caller promises valid memory for the `bytes` bytes of the whole
@@ -46,8 +49,7 @@ impl Inner {
                     // shown that they do not overlap in user memory when that is written.
                     unsafe { self.piece(direction, user.0, packed.0, count, range) };
                 };
-                if i * piece < bytes && std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err()
-                {
+                if std::thread::Builder::new().spawn_scoped(scope, work.clone()).is_err() {
                     // The system could not start a thread, so the calling thread moves this piece
                     // itself.
                     work();

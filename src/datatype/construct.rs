@@ -189,7 +189,7 @@ fn indexed(
     // The size is checked before the bounds, so that the error of a size that does not fit in 64
     // bits names the block lengths. A copy whose displacement does not fit was refused above.
     let copies = i64::try_from(total).unwrap_or(i64::MAX);
-    if total * i128::from(child.size) > i128::from(i64::MAX) {
+    if total.checked_mul(child.size.into()).is_none_or(|size| size > i64::MAX.into()) {
         let argument = if matches!(lengths, Lengths::All(_)) { "blocklength" } else { "blocklengths" };
         return Err(call.overflow(argument, copies));
     }

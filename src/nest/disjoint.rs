@@ -8,7 +8,9 @@
 //! their result is `Unknown`. The exception is a loop with stride 0, which certainly repeats its
 //! bytes.
 
-use super::{Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
+use std::collections::HashMap;
+
+use super::{Body, Leaf, LoopNest, Node, Offsets, Phase, Quantity, Side, Stream};
 use crate::column::try_with_capacity;
 use crate::error::Result;
 use crate::kind::Direction;
@@ -79,9 +81,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// instance count for which this is known.
     ///
     /// Tables and blocks cost O(rows log rows), because their rows are sorted. A body of n nodes
-    /// costs O(n log n) for each node that uses it, so a shared body is sorted several times. A
-    /// chain of perfectly nested loops costs O(depth^2), because each loop copies the list of the
-    /// loops inside it. The result is `Unknown` if there is no memory for sorting the rows.
+    /// costs O(n log n) once, however many nodes use it. A chain of perfectly nested loops costs
+    /// O(depth^2), because each loop copies the list of the loops inside it. The result is `Unknown` if there is no memory for sorting the rows.
     pub fn disjoint(&self) -> Disjoint {
         self.disjoint_on(AddressSpace::User)
     }
@@ -103,10 +104,19 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     /// Computes the shape of every node. A node that moves nothing has no shape: it overlaps
     /// nothing, wherever it lies and however often it is repeated.
     fn shapes(&self, space: AddressSpace) -> Result<Vec<Option<Shape>>> {
-        let mut shapes = try_with_capacity("disjoint", self.nodes().len())?;
+        let mut shapes: Vec<Option<Shape>> = try_with_capacity("disjoint", self.nodes().len())?;
+        // Shapes of the bodies of several nodes that have been used. Such a body may be long, and
+        // many nodes may use it.
+        let mut folded: HashMap<Body, Option<Shape>> = HashMap::new();
         for node in self.nodes() {
-            let shape = self.node_shape(space, node, &shapes)?;
-            shapes.push(shape);
+            let body = match node.body() {
+                Some(body) if body.len > 1 => {
+                    folded.entry(body).or_insert_with(|| body_shape(&shapes[body.range()])).clone()
+                }
+                Some(body) => body_shape(&shapes[body.range()]),
+                None => None,
+            };
+            shapes.push(self.node_shape(space, node, body)?);
         }
         Ok(shapes)
     }
@@ -124,11 +134,12 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         }
     }
 
+    /// Computes the shape of `node`, whose body has the shape `body`.
     fn node_shape(
         &self,
         space: AddressSpace,
         node: &Node<L>,
-        shapes: &[Option<Shape>],
+        body_shape: Option<Shape>,
     ) -> Result<Option<Shape>> {
         // A leaf gives the byte ranges of its rows. A loop adds its stride to the loops of its
         // body's shape, and so does a table in the packed space. The rows of a table in user space
@@ -148,16 +159,15 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 let rows = places.iter().zip(len.iter()).map(|(u, l)| (i128::from(u), end(u, l)));
                 ranges(at, rows)?
             }
-            Node::Table { displacements, packed, body, .. } if space == AddressSpace::Packed => {
-                let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| !displacements.is_empty())
-                else {
+            Node::Table { displacements, packed, .. } if space == AddressSpace::Packed => {
+                let Some(mut b) = body_shape.filter(|_| !displacements.is_empty()) else {
                     return Ok(None);
                 };
                 b.repeat(at, *packed, Quantity::fixed(displacements.len() as u64));
                 Some(b)
             }
             Node::Table { displacements, body, .. } => {
-                let Some(leaf) = body_shape(&shapes[body.range()]).as_ref().map(hull) else {
+                let Some(leaf) = body_shape.as_ref().map(hull) else {
                     return Ok(None);
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
@@ -173,8 +183,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 };
                 Some(s)
             }
-            Node::Loop { trip, step, body, .. } => {
-                let Some(mut b) = body_shape(&shapes[body.range()]).filter(|_| trip.k > 0) else {
+            Node::Loop { trip, step, .. } => {
+                let Some(mut b) = body_shape.filter(|_| trip.k > 0) else {
                     return Ok(None);
                 };
                 b.repeat(at, space.select(*step), *trip);

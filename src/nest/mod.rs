@@ -30,7 +30,8 @@ mod verify;
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::column::Column;
+use crate::column::{Column, try_reserve};
+use crate::error::{Error, ErrorClass, Result};
 
 pub use descent::{Descent, MAX_SCANNED_BLOCKS, NodeKind};
 pub use disjoint::Disjoint;
@@ -357,6 +358,31 @@ impl<L: Leaf> Node<L> {
     }
 }
 
+/// Reserves room in `nodes`, the nodes of a nest that is being made, for those of `list`. Whoever
+/// adds nodes to a nest calls this first, so indices of nodes, and of the rows of a node, fit in 32
+/// bits.
+///
+/// # Errors
+/// Class `NoMem` if there is no memory, or if the nest would have more than [`u32::MAX`] nodes or a
+/// node has more rows than that.
+pub(crate) fn reserve_nodes<L>(stage: &'static str, nodes: &mut Vec<Node<L>>, list: &[Node<L>]) -> Result<()>
+where
+    L: Leaf,
+{
+    let most = list.iter().map(Node::rows).fold(nodes.len().saturating_add(list.len()), usize::max);
+    check_index(stage, most)?;
+    try_reserve(stage, nodes, list.len())
+}
+
+/// Checks that `n` nodes or rows can be counted in 32 bits. The error is that of [`reserve_nodes`].
+fn check_index(stage: &'static str, n: usize) -> Result<()> {
+    if u32::try_from(n).is_ok() {
+        return Ok(());
+    }
+    let rule = "must be at most 2^32 - 1 nodes, and as many rows in each";
+    Err(Error::new(ErrorClass::NoMem, stage, "entries", n, rule))
+}
+
 /// A loop nest in phase `P`, with leaves of type `L` and packed side `S`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoopNest<P, L = Byte, S = Stream> {
@@ -410,6 +436,13 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn indices_fit_in_32_bits() {
+        assert_eq!(check_index("lower", u32::MAX as usize), Ok(()));
+        let refused = check_index("lower", 1 << 32).unwrap_err();
+        assert_eq!((refused.class(), refused.value()), (ErrorClass::NoMem, "4294967296"));
+    }
 
     /// Tests that the size of a nest includes every node and the rows of the node's own columns.
     #[test]

@@ -32,7 +32,9 @@ use std::collections::hash_map::Entry;
 use crate::column::{try_reserve, try_with_capacity};
 use crate::error::{Error, Result};
 use crate::nest::keys::BuildKeyHasher;
-use crate::nest::{Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream};
+use crate::nest::{
+    Body, Byte, Leaf, LoopNest, Lowered, Node, Normal, Offsets, Quantity, Side, Stream, reserve_nodes,
+};
 
 /// The rewrites of one body in the order in which they are applied, with the names of
 /// docs/PASSES.md. `period` is also tried before all other rewrites, to find bodies that as a whole
@@ -313,8 +315,8 @@ impl<L: Leaf> Normalizer<L> {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(place) => {
                 let list = place.key();
+                reserve_nodes("normalize", &mut self.nodes, list)?;
                 let body = Body { start: self.nodes.len() as u32, len: list.len() as u32 };
-                try_reserve("normalize", &mut self.nodes, list.len())?;
                 try_reserve("normalize", &mut self.copy_costs, list.len())?;
                 let mut total = self.copy_costs.last().copied().unwrap_or_default();
                 for node in list {

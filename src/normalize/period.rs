@@ -70,7 +70,8 @@ fn by_borders(
     same: impl Fn(usize, usize) -> bool,
     begins: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let m = n - 1;
+    // A list that is too long for the 32 bits of `fail` is too long for a nest, too.
+    let m = u32::try_from(n - 1).ok()? as usize;
     // `fail[k]` is the length of the longest proper border of the letters 1..=k. A border is a
     // prefix that is also a suffix.
     let mut fail = vec![0_u32; m + 1];

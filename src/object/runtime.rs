@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-use crate::engine::{Config, Counters, Engine, Mode};
+use crate::engine::{Config, Counters, Engine, MAX_THREADS, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{Guard, Mutex};
 
@@ -91,8 +91,9 @@ pub fn config() -> Config {
 /// Changes the configuration of later commits.
 ///
 /// # Errors
-/// The errors of `change`; class `Arg` for a CPU level that this machine does not run. If there is
-/// an error, the configuration does not change.
+/// The errors of `change`; class `Arg` for a CPU level that this machine does not run, or for a
+/// number of threads that is not 1 to [`MAX_THREADS`]. If there is an error, the configuration does
+/// not change.
 pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     let mut state = state();
     let mut config = state.config.get_or_insert_default().clone();
@@ -100,6 +101,10 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     if !config.level.runs() {
         let rule = "is a level that this machine does not run";
         return Err(Error::new(ErrorClass::Arg, "config", "target", config.level, rule));
+    }
+    if !(1..=MAX_THREADS).contains(&config.threads) {
+        let rule = format!("must be 1 to {MAX_THREADS}");
+        return Err(Error::new(ErrorClass::Arg, "configure", "threads", config.threads, rule));
     }
     // The new configuration is valid. The next commit will make a new engine, and the old one
     // retires. Engines that no type holds any more are removed, and their counters stay in the sum.

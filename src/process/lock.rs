@@ -7,6 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use super::fork::{RawSpinLock, Section, generation, in_section, section};
+use super::later::Making;
 
 /// Mutex that is locked only inside a section. A panic does not poison it, so its holders must
 /// leave the value usable after each step.
@@ -243,6 +244,8 @@ impl<T> Awaited<T> {
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> &T {
         debug_assert!(!in_section(), "a section must not wait for who is in none");
+        // This mark is dropped last, so that calls that were put off find the value.
+        let _making = Making::begin();
         // `over` removes the record of the work on the value when it is dropped, even if `make`
         // panics. The next caller can then begin its own work. A thread that waited for another one
         // removes the record, too, which does no harm once the value exists.

@@ -13,6 +13,7 @@ mod near;
 #[cfg(feature = "operations")]
 mod values;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::column::Column;
@@ -100,6 +101,7 @@ fn schedule_bytes<S: Side>(
         tables: Vec::new(),
         written: Weight::default(),
         budget: MAX_OPS,
+        disjoint: OnceCell::new(),
     };
     let list = s.body(nest.root(), Offsets::ZERO, 0)?;
     let root = s.seal(list);
@@ -115,6 +117,8 @@ struct Scheduler<'a, S> {
     tables: Vec<Table>,
     written: Weight,
     budget: usize,
+    /// Result of the overlap analysis, once it was needed.
+    disjoint: OnceCell<Disjoint>,
 }
 
 impl<S: Side> Scheduler<'_, S> {
@@ -122,6 +126,12 @@ impl<S: Side> Scheduler<'_, S> {
         let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
         self.ops.extend(list);
         body
+    }
+
+    /// Returns whether the entries are disjoint on the side that is written. The first call analyses
+    /// the nest, which takes as long as sorting all of its rows.
+    fn disjoint(&self) -> Disjoint {
+        *self.disjoint.get_or_init(|| self.nest.disjoint_when(self.direction))
     }
 
     /// Returns the index of `table` in the plan. Equal tables are stored once.
@@ -302,7 +312,7 @@ impl<S: Side> Scheduler<'_, S> {
         // written.
         if let Some(lanes) = lanes::lanes(user, packed, len)
             && lanes.len() <= self.budget
-            && self.nest.disjoint_when(self.direction).holds(1)
+            && self.disjoint().holds(1)
         {
             return lanes.into_iter().try_for_each(|lane| {
                 let call = self.strided(Quantity::fixed(lane.trip), lane.step, Quantity::fixed(lane.len));
@@ -404,7 +414,7 @@ impl<S: Side> Scheduler<'_, S> {
         // The overlap analysis is last, because it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)
             && rows >= cost::BUCKETED_ROWS
-            && self.nest.disjoint_when(self.direction).holds(1)
+            && self.disjoint().holds(1)
     }
 
     /// Returns true if a loop over blocks becomes a loop of moves instead of a call. The loop must
@@ -495,7 +505,7 @@ impl<S: Side> Scheduler<'_, S> {
         let Some(then) = transposed.or_else(|| self.exchange(outer, inner, *len)) else {
             return Ok(false);
         };
-        let limit = match nest.disjoint_when(self.direction) {
+        let limit = match self.disjoint() {
             Disjoint::UpTo(limit) => limit,
             Disjoint::No | Disjoint::Unknown => 0,
         };

@@ -146,8 +146,6 @@ pub const CONTROLS: [Control; 11] = [
     ),
 ];
 
-/// Maximum number of threads that a write of `ddtc_threads` may set for one call.
-const MAX_THREADS: usize = 1024;
 const TAG: u8 = 0xd2;
 static HANDLES: Table<usize> = Table::new(TAG);
 static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
@@ -218,21 +216,21 @@ pub fn read_control(control: &Control) -> Value {
 /// Class `ToolInvalid` for a value of another type, or one that the variable cannot have. If there
 /// is an error, nothing changes.
 pub fn write_control(control: &Control, value: &Value) -> Result<()> {
-    let refuse = |rule| {
+    let refuse = |rule: &str| {
         let shown = match value {
             Value::Int(i) => i.to_string(),
             Value::Unsigned(u) => u.to_string(),
             Value::Double(d) => d.to_string(),
             Value::Text(t) => t.clone(),
         };
-        Error::new(ErrorClass::ToolInvalid, "t_cvar_write", control.name, shown, rule)
+        Error::new(ErrorClass::ToolInvalid, "t_cvar_write", control.name, shown, rule.to_owned())
     };
     let set = |change: &dyn Fn(&mut Config)| {
         runtime::configure(|config| {
             change(config);
             Ok(())
         })
-        .map_err(|_| refuse("must be a value that this machine can serve"))
+        .map_err(|error| refuse(error.rule()))
     };
     let fits = |n: u64| usize::try_from(n).ok().filter(|&n| isize::try_from(n).is_ok());
     let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit in the address space"));
@@ -246,10 +244,10 @@ pub fn write_control(control: &Control, value: &Value) -> Result<()> {
         (Setting::LazyThreshold, &Value::Unsigned(n)) => set(&|c| c.lazy_threshold = n),
         (Setting::ParallelBytes, &Value::Unsigned(n)) => set(&|c| c.parallel_bytes = n),
         (Setting::StreamBytes, &Value::Unsigned(n)) => set(&|c| c.stream_bytes = n),
-        (Setting::Threads, &Value::Unsigned(n)) => match usize::try_from(n) {
-            Ok(n @ 1..=MAX_THREADS) => set(&|c| c.threads = n),
-            _ => Err(refuse("must be 1 to 1024")),
-        },
+        (Setting::Threads, &Value::Unsigned(n)) => {
+            // A number that does not fit is refused like any other number that is too large.
+            set(&|c| c.threads = usize::try_from(n).unwrap_or(usize::MAX))
+        }
         (Setting::CacheCapacity, &Value::Unsigned(n)) => {
             let n = size(n)?;
             set(&|c| c.cache_bytes = n)

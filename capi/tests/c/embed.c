@@ -65,6 +65,31 @@ static void log_line(void *context, int level, const char *line)
     OK(ddtc_type_size(DDTC_TYPE_INT, &size)); /* A hook may call the library. */
 }
 
+/* A log function that unpacks the type of whose compile it is told. */
+static ddtc_datatype logged_type;
+static int unpacks;
+static void log_and_unpack(void *context, int level, const char *line)
+{
+    (void)context, (void)level;
+    if (strstr(line, "compiled") == NULL) return;
+    int packed[3] = {1, 2, 3}, user[16] = {0}, position = 0;
+    OK(ddtc_unpack(packed, sizeof packed, &position, user, 1, logged_type));
+    TRUE(user[0] == 1 && user[5] == 2 && user[10] == 3);
+    unpacks++;
+}
+static void log_functions_call(void)
+{
+    int packed[3] = {1, 2, 3}, user[16] = {0}, position = 0;
+    OK(ddtc_type_vector(3, 1, 5, DDTC_TYPE_INT, &logged_type));
+    OK(ddtc_type_commit(&logged_type));
+    OK(ddtc_set_log(log_and_unpack, NULL, DDTC_LOG_TRACE));
+    OK(ddtc_unpack(packed, sizeof packed, &position, user, 1, logged_type));
+    OK(ddtc_set_log(NULL, NULL, DDTC_LOG_ERROR));
+    TRUE(user[0] == 1 && user[5] == 2 && user[10] == 3);
+    EQ(unpacks, 1);
+    OK(ddtc_type_free(&logged_type));
+}
+
 /* Callers that were built with the header of an earlier version have a structure with fewer fields.
  * No byte after the end of that structure is read or written. The fields that such a caller lacks
  * keep their values. */
@@ -122,7 +147,11 @@ int main(void)
     EQ(config.mode, DDTC_MODE_COMMIT);
     config.mode = 9;
     FAILS(DDTC_ERR_ARG, "mode = 9", ddtc_configure(&config));
-    config.mode = DDTC_MODE_COMMIT, config.struct_size = 3;
+    config.mode = DDTC_MODE_COMMIT, config.threads = UINT64_MAX;
+    FAILS(DDTC_ERR_ARG, "threads = 18446744073709551615: must be 1 to 1024", ddtc_configure(&config));
+    config.threads = 1025;
+    FAILS(DDTC_ERR_ARG, "threads = 1025", ddtc_configure(&config));
+    config.threads = 1, config.struct_size = 3;
     FAILS(DDTC_ERR_ARG, "struct_size = 3", ddtc_configure(&config));
     OK(ddtc_config_get(&same));
     EQ(same.mode, DDTC_MODE_COMMIT);
@@ -186,8 +215,9 @@ int main(void)
         }
         OK(ddtc_type_free(&t));
     }
-    config.mode = DDTC_MODE_COMMIT;
+    config.mode = DDTC_MODE_COMMIT, config.both_directions = 0;
     OK(ddtc_configure(&config));
+    log_functions_call();
 
     /* Types of the runtime are decoded with the bounds that the runtime reports. */
     ddtc_introspect host = {sizeof host, &context, envelope, contents, named, bounds, identity, release};

@@ -79,8 +79,8 @@ impl Inner {
         // When entries overlap, an unpack leaves the bytes of the last entry, so the bytes of
         // earlier entries may rightly differ. In that case a second unpack by the definition
         // decides.
-        let ordered = call.direction == Direction::Unpack && !self.layout.nest().disjoint().holds(call.count);
-        if wrong.is_some() && ordered {
+        if wrong.is_some() && call.direction == Direction::Unpack && !self.layout.disjoint().holds(call.count)
+        {
             // SAFETY: the caller has promised what the calls in this block require.
             wrong = unsafe { self.replay(call) };
         }

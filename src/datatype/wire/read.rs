@@ -370,7 +370,9 @@ impl<'a> Reader<'a> {
 
 impl Datatype {
     /// Returns the datatype that a wire form describes ([`Datatype::to_wire`]). The bytes need not
-    /// be trusted: time and memory are linear in their number.
+    /// be trusted if their number is limited: time and memory are linear in it, but two bytes can
+    /// describe a node that takes about 200 bytes of memory, and the process ends if there is no
+    /// memory for a node.
     ///
     /// ```
     /// use ddtc::Datatype;
@@ -383,9 +385,9 @@ impl Datatype {
     ///
     /// # Errors
     /// Returns an error of class `Truncate` if the end of the form is missing, `Unsupported` if the
-    /// form has another version, and `NoMem` if there is not enough memory. The class is `Type` if
-    /// this library does not have a named type of the form, or has it with another size or
-    /// alignment, or if an f90 type stands for another named type here. If a constructor refuses
+    /// form has another version, and `NoMem` if there is not enough memory for an array. The class
+    /// is `Type` if this library does not have a named type of the form, or has it with another size
+    /// or alignment, or if an f90 type stands for another named type here. If a constructor refuses
     /// its arguments, the class is that of its error. For any other bytes that are not a wire form,
     /// the class is `Arg`. Except for `NoMem`, the error names the byte and the rule.
     pub fn from_wire(bytes: &[u8]) -> Result<Datatype> {

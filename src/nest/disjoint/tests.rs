@@ -436,6 +436,32 @@ fn datatypes_by_hand() {
     }
 }
 
+/// Tests a long body that many loops share. If each loop examined the body again, this would take
+/// 4 * 10^8 steps for each nest.
+#[test]
+fn a_shared_body_is_examined_once() {
+    let n = 20_000;
+    // Places the types one after the other, with gaps of no regular length.
+    let all = |types: &[Datatype]| {
+        let mut end = 0;
+        let places: Vec<i64> = (types.iter().zip(1_i64..))
+            .map(|(t, i)| {
+                let place = end + i * i % 7 * 8;
+                end = place + t.extent();
+                place
+            })
+            .collect();
+        Datatype::structure(&vec![1; types.len()], &places, types).unwrap()
+    };
+    let strided = |i: i64| Datatype::hvector(3, 1, 16 + 8 * i, &Datatype::of::<f64>()).unwrap();
+    let shared = all(&(0..n).map(strided).collect::<Vec<_>>());
+    let repeated = |i: i64| Datatype::contiguous(i + 2, &shared).unwrap();
+    let t = all(&(0..n).map(repeated).collect::<Vec<_>>());
+    let lowered = lower(&t, Bytes).unwrap();
+    assert_eq!(lowered.disjoint(), ANY);
+    assert_eq!(normalize(&lowered, t.arguments()).unwrap().nest.disjoint(), ANY);
+}
+
 /// Tests counts that are too large for a list. With strides `1`, `2^41` and `3 * 2^40`, instance
 /// `2^40` of the second iteration lies at `2^40 + 2^41`, where instance 0 of the third begins.
 #[test]
