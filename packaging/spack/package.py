@@ -1,4 +1,5 @@
-# A recipe with which Spack builds ddtc from a checkout. To use it, put this file into a Spack
+# A recipe for Spack that nobody has built with Spack yet. packaging/recipes/README.md says what was
+# checked of it. Spack should build ddtc with it from a checkout: put this file into a Spack
 # repository of your own and run `spack dev-build -d /path/to/ddtc ddtc@0.3.0`.
 
 from spack.package import *
