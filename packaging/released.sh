@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks what users get from a release: installs ddtc into a new prefix, checks the size of the
 # prefix and the installed command, compares its libraries with those that are linked for this system
-# alone, and builds the Python wheel.
+# alone, and builds the Python wheel, whose size it checks, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
@@ -34,3 +34,8 @@ for library in libddtc libddtc_preload libyaksa; do
     packaging/audit.py --same "$target/release/$library.so" "$target/portable/dist/$library.so"
 done
 packaging/wheel.sh --out target/wheel --portable
+if [ "$(uname -m)" = x86_64 ]; then
+    bytes=$(cat target/wheel/ddtc-*.whl | wc -c)
+    [ "$bytes" -le 5000000 ] || fail "the wheel has $bytes bytes, and the limit is 5000000: find what has grown, or raise the limit in packaging/released.sh"
+    echo "wheel: $bytes bytes"
+fi
