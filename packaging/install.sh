@@ -116,6 +116,23 @@ if [ -z "$destdir" ]; then
 fi
 [ -z "$portable" ] || command -v python3 >/dev/null || fail "python3 is missing, which --portable needs: install python3 with venv"
 old=$root/share/ddtc/manifest
+wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
+# Refuses a symbolic link, or a file, in the place of the folder $1 below the root. Files would be
+# written to the target of the link, which neither the manifest nor the uninstaller knows. Refuses a
+# folder that cannot be written, too.
+usable() {
+    if [ -L "$root/$1" ] || { [ -e "$root/$1" ] && [ ! -d "$root/$1" ]; }; then
+        fail "$root/$1 is a link or a file, and must be a folder: choose another --prefix"
+    fi
+    [ ! -d "$root/$1" ] || [ -w "$root/$1" ] || fail "no permission to write to $root/$1: run as its owner, or choose another --prefix"
+}
+# The first folder of each place, such as lib. Folders in these are checked before the files are
+# written.
+grep -v '^#' "$here/packaging/files" | while IFS='|' read -r part from to; do
+    part=$(echo $part) to=$(echo $to)
+    [ -z "$part" ] || wants "$part" || continue
+    usable "${to%%/*}"
+done
 # The nearest existing folder at or above the root must be writable.
 parent=$root
 while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); done
@@ -141,8 +158,6 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 stage=$work/stage
-
-wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
 
 # Build each part separately. Cargo would unify the features of parts that are built together, and
 # the libraries would contain what only the command needs.
@@ -263,14 +278,7 @@ while IFS= read -r file; do
         [ -L "$root/$file" ] || [ ! -d "$root/$file" ] || fail "$root/$file is a folder, and must be a file: remove it, or choose another --prefix"
     fi
 done < "$work/files"
-# Refuse a symbolic link in the place of a folder. The files would be written to the target of the
-# link, which neither the manifest nor the uninstaller knows.
-while IFS= read -r folder; do
-    if [ -L "$root/$folder" ] || { [ -e "$root/$folder" ] && [ ! -d "$root/$folder" ]; }; then
-        fail "$root/$folder is a link or a file, and must be a folder: choose another --prefix"
-    fi
-    [ ! -d "$root/$folder" ] || [ -w "$root/$folder" ] || fail "no permission to write to $root/$folder: run as its owner, or choose another --prefix"
-done < "$work/folders"
+while IFS= read -r folder; do usable "$folder"; done < "$work/folders"
 # Record in `#made` lines the prefix and the folders above it, as far as they did not exist before
 # the first installation. Later installations copy the lines from the old manifest. With --destdir
 # nothing is recorded: the folders belong to the packager.

@@ -269,6 +269,27 @@ fn refusals_say_what_to_do() {
     std::os::unix::fs::symlink("elsewhere", linked.join("lib")).unwrap();
     refused(install().arg("--prefix").arg(&linked), "lib is a link or a file, and must be a folder");
     assert_eq!(files(&linked), BTreeSet::from(["lib".to_owned()]));
+    // It must refuse such a prefix before it builds anything. Here cargo is a program that leaves a
+    // file. A folder that the chosen parts do not need may be a link.
+    let (cargo, ran) = (folder.join("cargo"), folder.join("ran"));
+    fs::write(&cargo, format!("#!/bin/sh\necho >'{}'; exit 9\n", ran.display())).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["bin", "include", "lib", "share"] {
+        let linked = folder.join(format!("linked-{name}"));
+        fs::create_dir_all(linked.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", linked.join(name)).unwrap();
+        let unbuilt = || {
+            let mut command = Command::new("sh");
+            command.arg(script()).arg("--prefix").arg(&linked).env_remove("DESTDIR").env("CARGO", &cargo);
+            command
+        };
+        refused(&mut unbuilt(), &format!("{name} is a link or a file, and must be a folder"));
+        assert!(!ran.exists(), "{name}");
+        if name == "include" {
+            assert!(!unbuilt().args(["--only", "cli"]).status().unwrap().success());
+            assert!(fs::remove_file(&ran).is_ok(), "the command has no file in {name}");
+        }
+    }
     // If the prefix already has a file of somebody else under the name of a file that would be
     // installed, the script does not replace that file, and writes no other file.
     let theirs = folder.join("theirs");
