@@ -238,7 +238,8 @@ grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from 
         *) cp "$here/$from" "$stage/$to" ;;
     esac
 done
-if wants cli; then "$built/ddtc-installed" generate --prefix "$stage"; fi
+# The manual pages, the completions and the policy tables (cli/src/generate.rs).
+if wants cli; then cp -R "$here/packaging/generated/." "$stage/"; fi
 if wants capi && [ -n "$static" ]; then
     [ -f "$built/libddtc.a" ] || fail "$built/libddtc.a is missing: build it, or leave out --built"
     # Link everything that the exports reach into one relocatable object. Then make every name that
