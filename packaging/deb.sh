@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes a Debian package of the files that install.sh installs. The script calls install.sh, so that
-# there is only one list of files. Besides the programs that install.sh needs, it needs only dpkg,
-# binutils and gzip. (The tool cargo-deb would need a second list of files, and takes minutes to
-# compile.)
+# Makes a Debian package of all the files that install.sh can install. The script calls install.sh,
+# so that there is only one list of files. Besides the programs that install.sh needs, it needs only
+# dpkg, binutils and gzip. (The tool cargo-deb would need a second list of files, and takes minutes
+# to compile.)
 #
 #   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]
 #
@@ -39,7 +39,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
-sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
+sh "$here/install.sh" --only cli,preload,capi,yaksa --prefix /usr --destdir "$root" --no-debug --static \
     ${profile:+--profile "$profile"} ${built:+--built "$built"} ${portable:+--portable} >/dev/null
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
 maintainer=${MAINTAINER:-the authors of ddtc <root@localhost>}

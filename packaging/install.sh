@@ -1,14 +1,16 @@
 #!/bin/sh
 # Installs what packaging/files lists: the command, the preload library, the C library with headers,
-# pkg-config file and Fortran modules, the drop-in replacement for yaksa, the guide and the
-# licences. With the command come its manual pages, completions and the shipped policy table.
+# pkg-config file and Fortran modules, the guide and the licences. With the command come its manual
+# pages, completions and the shipped policy table. The drop-in replacement for yaksa is installed
+# only if --only names it.
 #
 #   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR]
 #                        [--profile dist|release|dev] [--built DIR] [--portable] [--no-debug]
 #                        [--static]
 #   packaging/install.sh uninstall --prefix DIR [--destdir DIR]
 #
-# --only: install only these of the parts cli, preload, capi and yaksa, instead of all.
+# --only: install only these of the parts cli, preload, capi and yaksa, instead of the first three.
+#   Parts of an earlier installation in the same prefix that are not named are removed.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
 #   The files need not suit this system then, but all must be for one machine.
 # --built: take programs and libraries from DIR (or from INSTALL_BUILT) instead of building them.
@@ -36,7 +38,7 @@ built=${INSTALL_BUILT-}
 debug=yes
 static=
 portable=
-parts="cli preload capi yaksa"
+parts="cli preload capi"
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix | --only | --destdir | --profile | --built)

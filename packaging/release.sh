@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a folder with everything that a release consists of: the crate, an archive of an installed
-# prefix, the Debian package, the wheel, the source distribution of the Python package, an archive
+# Makes a folder with everything that a release consists of: the crate, archives of installed
+# prefixes, the Debian package, the wheel, the source distribution of the Python package, an archive
 # of all sources, recipes for EasyBuild and conda-forge, a list of the packages that are linked in,
 # checksums and the section of CHANGELOG.md. At the end it prints the commands with which a
 # maintainer publishes the release, if none of the three variables below is blank. It publishes
@@ -60,23 +60,20 @@ notes=$(awk -v "version=$version" '
 mkdir -p "$(dirname "$out")"
 wanted=$(cd "$(dirname "$out")" && pwd)/$(basename "$out")
 out=$(mktemp -d "$(dirname "$wanted")/.ddtc-release-XXXXXX")
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$out"' EXIT
+trap 'rm -rf "$out"' EXIT
 chmod 755 "$out"
 packaging/archive.sh --out "$out"
-name=ddtc-$version-$(uname -m)-linux-gnu
-packaging/install.sh --prefix "$work/$name" --portable --static --no-debug
-tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/$name.tar.gz" "$name"
+packaging/prefixes.sh --out "$out"
 MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable
 packaging/wheel.sh --out "$out" --portable
 packaging/sources.sh --out "$out"
-packaging/recipes/fill.sh "$out"
-packaging/sbom.py >"$out/$name.cdx.json"
+REPOSITORY=$REPOSITORY ARCHIVE_URL=$ARCHIVE_URL packaging/recipes/fill.sh "$out"
+packaging/sbom.py >"$out/ddtc-$version-$(uname -m)-linux-gnu.cdx.json"
 printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
 
 mv -T "$out" "$wanted"
-trap 'rm -rf "$work"' EXIT
+trap - EXIT
 out=$wanted
 
 echo "$out has the release $version:"

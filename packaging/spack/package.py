@@ -17,6 +17,7 @@ class Ddtc(Package):
     version("0.3.0")
 
     variant("static", default=False, description="Install the static C library too")
+    variant("yaksa", default=False, description="Install the replacement for yaksa of MPICH too")
 
     depends_on("c", type="build")
     depends_on("rust@1.95:", type="build")
@@ -29,6 +30,8 @@ class Ddtc(Package):
         arguments = ["--prefix", prefix, "--no-debug"]
         if spec.satisfies("+static"):
             arguments.append("--static")
+        if spec.satisfies("+yaksa"):
+            arguments += ["--only", "cli,preload,capi,yaksa"]
         Executable("packaging/install.sh")(*arguments)
 
     def setup_run_environment(self, env):

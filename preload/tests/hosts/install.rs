@@ -87,9 +87,15 @@ fn what_is_installed_works_wherever_it_is_moved() {
     {
         assert!(installed.contains(file), "{file} is not in {installed:#?}");
     }
+    // The replacement for yaksa is installed only if it is asked for.
+    assert!(!installed.iter().any(|file| file.contains("yaksa")), "{installed:#?}");
+    let other = folder.join("yaksa");
+    done(install().arg("--prefix").arg(&other).args(["--only", "yaksa"]));
+    let yaksa = files(&other);
     for file in ["lib/libyaksa.so.0", "lib/libyaksa.so", "libyaksa.so.0", "include/yaksa.h"] {
-        assert!(installed.contains(&format!("lib/ddtc/yaksa/{file}")), "{file} of yaksa's drop-in");
+        assert!(yaksa.contains(&format!("lib/ddtc/yaksa/{file}")), "{file} is not in {yaksa:#?}");
     }
+    assert!(!yaksa.contains("bin/ddtc") && !yaksa.contains("lib/libddtc.so"), "{yaksa:#?}");
     // The installed programs and libraries must be stripped and must have a link to the file with
     // their debug data.
     for file in ["bin/ddtc", "lib/libddtc_preload.so", shared[0].as_str()] {
@@ -588,7 +594,7 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let packaging = tree.join("packaging");
     fs::create_dir_all(&packaging).unwrap();
     fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
-    for name in ["archive.sh", "deb.sh", "install.sh", "sbom.py", "sources.sh", "wheel.sh"] {
+    for name in ["archive.sh", "deb.sh", "prefixes.sh", "sbom.py", "sources.sh", "wheel.sh"] {
         let file = packaging.join(name);
         // The script in place of `sources.sh` also writes an archive of sources, since the recipes
         // get the checksum of this archive.
@@ -648,7 +654,7 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let called = fs::read_to_string(folder.join("called")).unwrap();
     let steps = [
         "archive.sh --out",
-        "install.sh --prefix",
+        "prefixes.sh --out",
         "deb.sh --out",
         "wheel.sh --out",
         "sources.sh --out",
@@ -713,6 +719,8 @@ fn a_debian_package_has_the_same_files() {
     fs::remove_dir_all(above).unwrap();
 }
 
+        "usr/lib/libddtc.a",
+        "usr/lib/ddtc/yaksa/lib/libyaksa.so.0",
 /// Checks the Spack recipe. No package registry has Spack, so packaging/spack/run.py executes the
 /// recipe in place of Spack and prints what the recipe declares. The test checks this text, the
 /// files that the recipe's `install` makes, and the recipe itself.
@@ -723,14 +731,16 @@ fn the_spack_recipe_says_what_is_so() {
     let mut run = Command::new("python3");
     run.arg(folder.join("run.py"))
         .arg(&prefix)
-        .arg("+static")
+        .args(["+static", "+yaksa"])
         .env("INSTALL_BUILT", built())
         .env_remove("DESTDIR");
     let said = done(&mut run);
     assert!(said.lines().any(|l| l == format!("version {}", env!("CARGO_PKG_VERSION"))), "{said}");
     assert!(said.lines().any(|l| l == format!("prepend_path PATH {}/bin", prefix.display())), "{said}");
     let installed = files(&prefix);
-    assert!(installed.contains("bin/ddtc") && installed.contains("lib/libddtc.a"), "{installed:#?}");
+    for file in ["bin/ddtc", "lib/libddtc.a", "lib/ddtc/yaksa/lib/libyaksa.so"] {
+        assert!(installed.contains(file), "{file} is not in {installed:#?}");
+    }
     assert!(!installed.iter().any(|f| f.ends_with(".debug")), "{installed:#?}");
     fs::remove_dir_all(prefix.parent().unwrap()).unwrap();
     let recipe = folder.join("package.py");
