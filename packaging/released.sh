@@ -45,3 +45,8 @@ if [ "$(uname -m)" = x86_64 ]; then
     [ "$bytes" -le 5000000 ] || fail "the wheel has $bytes bytes, and the limit is 5000000: find what has grown"
     echo "wheel: $bytes bytes"
 fi
+# The Debian package, with a maintainer's name as an example. lintian must report nothing.
+rm -rf target/deb
+MAINTAINER='A Maintainer <maintainer@debian.org>' packaging/deb.sh --out target/deb --portable
+said=$(lintian target/deb/*.deb 2>&1 | grep -v '^running with root privileges' || true)
+[ -z "$said" ] || fail "lintian must report nothing of the Debian package, and reported: $said: correct packaging/deb.sh"
