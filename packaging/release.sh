@@ -15,14 +15,14 @@ set -euo pipefail
 # processor of this machine alone.
 unset DESTDIR INSTALL_BUILT RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS CARGO_BUILD_TARGET
 
-# Address of the public repository. Only the printed `git push` command uses it: no file of the
-# release contains it.
+# Address of the public repository. The printed `git push` command uses it, and the recipes have it
+# as home page if it is an address for browsers.
 REPOSITORY=${REPOSITORY-}
 # Name and mail address of the maintainer, in the form `Name <mail>`. The Debian package and the
 # printed instructions use it.
 MAINTAINER=${MAINTAINER-}
-# URL below which the other files of the folder are to be uploaded, without a slash at its end. Only
-# the printed instructions use it: no file of the release contains it.
+# URL below which the other files of the folder are to be uploaded, without a slash at its end. The
+# printed instructions use it, and the recipes, which fetch the archive of all sources from there.
 ARCHIVE_URL=${ARCHIVE_URL-}
 # A variable that consists of blanks counts as missing.
 for name in REPOSITORY MAINTAINER ARCHIVE_URL; do

@@ -615,14 +615,15 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     fs::create_dir(packaging.join("recipes")).unwrap();
     fs::copy(script().parent().unwrap().join("recipes/fill.sh"), packaging.join("recipes/fill.sh")).unwrap();
     for name in ["ddtc.eb.in", "recipe.yaml.in"] {
-        fs::write(packaging.join("recipes").join(name), "@VERSION@ @RUST@ @SHA256@\n").unwrap();
+        let text = "@VERSION@ @RUST@ @SHA256@\n@ADDRESS@\n@LOCAL@\nhere\n@END@\n  homepage: @HOMEPAGE@\n";
+        fs::write(packaging.join("recipes").join(name), text).unwrap();
     }
     git(&["init", "--quiet"]);
     let release = |out: &str| {
         let mut command = Command::new("tree/packaging/release.sh");
         command.current_dir(&folder).args(["--out", out]);
         command.env("DESTDIR", "/nowhere").env("INSTALL_BUILT", "/nowhere");
-        command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "address")]);
+        command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "ad|d&r\\ess")]);
         command
     };
     commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.9\"\n");
@@ -666,9 +667,16 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     for recipe in ["ddtc-1.2.3.eb", "recipe.yaml"] {
         assert_eq!(
             fs::read_to_string(folder.join("out").join(recipe)).unwrap(),
-            format!("1.2.3 1.9 {sum}\n")
+            format!("1.2.3 1.9 {sum}\nad|d&r\\ess/v1.2.3\n")
         );
     }
+    // Without an address, the recipes expect the archive in their own folder. The repository is
+    // their home page only if browsers can show it.
+    let mut fill = Command::new("sh");
+    fill.arg(packaging.join("recipes/fill.sh")).arg(folder.join("out"));
+    done(fill.env("REPOSITORY", "https://example.org/ddtc").env_remove("ARCHIVE_URL"));
+    let filled = fs::read_to_string(folder.join("out/recipe.yaml")).unwrap();
+    assert_eq!(filled, format!("1.2.3 1.9 {sum}\nhere\n  homepage: https://example.org/ddtc\n"));
     refused(&mut release("out"), "out: is there already");
     // The printed commands quote the blank and the semicolon in the address, so that a shell reads
     // them as they are meant.
@@ -711,6 +719,8 @@ fn a_debian_package_has_the_same_files() {
         "usr/lib/libddtc_preload.so",
         "usr/share/man/man1/ddtc.1.gz",
         "usr/share/doc/ddtc/copyright",
+        "usr/lib/libddtc.a",
+        "usr/lib/ddtc/yaksa/lib/libyaksa.so.0",
     ] {
         assert!(unpacked.contains(file), "{file} is not in {unpacked:#?}");
     }
@@ -719,8 +729,6 @@ fn a_debian_package_has_the_same_files() {
     fs::remove_dir_all(above).unwrap();
 }
 
-        "usr/lib/libddtc.a",
-        "usr/lib/ddtc/yaksa/lib/libyaksa.so.0",
 /// Checks the Spack recipe. No package registry has Spack, so packaging/spack/run.py executes the
 /// recipe in place of Spack and prints what the recipe declares. The test checks this text, the
 /// files that the recipe's `install` makes, and the recipe itself.
