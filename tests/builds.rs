@@ -139,6 +139,17 @@ fn what_is_installed_is_lean() {
     }
 }
 
+/// Tests that every library that is shipped contains Cranelift on aarch64. Without it, the crate
+/// `ddtc` does not compile there, since it has no templates for that architecture. A workspace that
+/// is compiled as a whole would not show it, since one member then brings the feature for all.
+#[test]
+fn what_is_shipped_has_an_emitter_on_aarch64() {
+    for package in ["ddtc-capi", "ddtc-preload", "ddtc-python", "ddtc-yaksa"] {
+        let found = units(&["build", "--package", package, "--target", "aarch64-unknown-linux-gnu"]);
+        assert!(found.keys().any(|name| name.starts_with("cranelift-codegen@")), "{package}");
+    }
+}
+
 /// Tests that each set of cargo features brings only the packages that it needs. The command that
 /// is built in a checkout contains Cranelift; on x86-64, the command that is shipped does not.
 #[test]
