@@ -41,7 +41,7 @@ done
 # shellcheck source=packaging/machine.sh
 . "$here/machine.sh"
 for tool in dpkg-deb "${cross}objdump" gzip; do
-    command -v "$tool" >/dev/null || fail "$tool is missing: install dpkg and binutils"
+    command -v "$tool" >/dev/null || fail "$tool is missing: install dpkg and $toolchain"
 done
 
 work=$(mktemp -d)

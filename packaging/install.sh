@@ -88,7 +88,7 @@ fi
 . "$here/packaging/machine.sh"
 [ -z "$cross" ] || [ -n "$portable" ] || fail "--target $machine: this machine is $this, and files for another machine are built with --portable only: give this option, too"
 for tool in "${cross}ld" "${cross}objcopy" "${cross}nm" "${cross}ar" readelf; do
-    command -v "$tool" >/dev/null || fail "$tool is missing: install binutils"
+    command -v "$tool" >/dev/null || fail "$tool is missing: install $toolchain"
 done
 cargo=${CARGO:-cargo}
 if [ -z "$built" ] || [ -n "$cross" ]; then

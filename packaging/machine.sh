@@ -15,6 +15,7 @@
 #   cross     prefix in the names of gcc and binutils that make files for another machine than the
 #             one on which the script runs; empty if they are the same
 #   compiler  C compiler that makes programs for the machine
+#   toolchain what to install if the compiler or one of the binutils is missing
 this=$(uname -m)
 machine=${machine:-$this}
 case $machine in
@@ -32,10 +33,9 @@ esac
 rust=$machine-unknown-linux-gnu
 cross=
 compiler=cc
+toolchain="gcc with binutils"
 if [ "$machine" != "$this" ]; then
     cross=$machine-linux-gnu-
     compiler=${cross}gcc
-    for tool in gcc ld objcopy; do
-        command -v "$cross$tool" >/dev/null || fail "$cross$tool is missing: install the cross compiler (Debian: apt-get install gcc-$(echo "$machine" | tr _ -)-linux-gnu)"
-    done
+    toolchain="gcc-$(echo "$machine" | tr _ -)-linux-gnu (Debian's name), the cross compiler"
 fi

@@ -35,7 +35,7 @@ if [ -n "$cross" ]; then
     [ -d "$("${RUSTC:-rustc}" --print target-libdir --target "$rust")" ] || fail "Rust's standard library for $machine is missing: rustup target add $rust"
 fi
 for tool in $compiler python3; do
-    command -v "$tool" >/dev/null || fail "$tool is missing: install gcc, and python3 with venv"
+    command -v "$tool" >/dev/null || fail "$tool is missing: install $toolchain, and python3 with venv"
 done
 mkdir -p "$1/tools"
 target=$(cd "$1" && pwd)

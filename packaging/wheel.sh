@@ -43,7 +43,7 @@ done
 . "$here/../packaging/machine.sh"
 [ -z "$cross" ] || [ -n "$portable" ] || fail "--target $machine: this machine is $this, and files for another machine are built with --portable only: give this option, too"
 for tool in python3 "${cross}objcopy"; do
-    command -v "$tool" >/dev/null || fail "$tool is missing: install python3 with venv, and binutils"
+    command -v "$tool" >/dev/null || fail "$tool is missing: install python3 with venv, and $toolchain"
 done
 cargo=${CARGO:-cargo}
 mkdir -p "$out"

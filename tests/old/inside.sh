@@ -18,6 +18,15 @@ cc -I "$prefix/include" -I . -o static kinds.c "$prefix/lib/libddtc.a" $(sed -n 
 ./static
 echo "C library: shared and static"
 
+# The command compiles layouts and compares what their code moves with the reference interpreter.
+ddtc explain 'struct([1, 1], [0, 9], [int, double])' | grep '^code for pack: ' || fail "\`ddtc explain\` shows no code for a structure"
+for type in 'vector(100, 3, 7, int)' 'indexed([3, 1, 4], [0, 5, 9], double)' 'struct([1, 1], [0, 9], [int, double])' \
+    'hvector(20, 1, 100, vector(5, 2, 3, short))' overlap.vector; do
+    said=$(ddtc check "$type")
+    echo "$type: $said"
+done
+ddtc check --cases 200
+
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp OMPI_MCA_plm=isolated
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 # Runs a program on ranks, without the preload library and with it, and compares what it prints:
