@@ -14,8 +14,8 @@ fail() { echo "error: $*" >&2; exit 1; }
 # Builds the tests in release mode, which is how users build the library, but without link-time
 # optimization, and runs them. The arguments of this function go to `cargo test`.
 suite() {
-    cargo test --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
-    cargo test --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
+    cargo test --no-fail-fast --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
+    cargo test --no-fail-fast --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
 }
 
 if [ "$(uname -m)" = aarch64 ]; then
