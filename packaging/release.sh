@@ -8,7 +8,10 @@
 #
 # Programs and libraries are built for every system with glibc 2.28 or newer.
 #
-#   packaging/release.sh --out DIR
+#   packaging/release.sh --out DIR [--target MACHINE]
+#
+# --target: make the archives of prefixes, the Debian package, the wheel and the list of packages
+#   for the machine x86_64 or aarch64 instead of this one
 set -euo pipefail
 # With DESTDIR, install.sh would install into another folder, and with INSTALL_BUILT it would take
 # files that somebody built before. The others change how cargo compiles, for example for the
@@ -32,13 +35,17 @@ done
 here=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "release.sh: $*" >&2; exit 2; }
 out=
+machine=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) [ $# -gt 1 ] || fail "$1 needs a value, the name of a new folder: packaging/release.sh --out DIR"; out=$2; shift 2 ;;
-        *) fail "unknown argument $1: the only one is --out DIR" ;;
+        --target) [ $# -gt 1 ] || fail "$1 needs a value, a machine such as aarch64: packaging/release.sh --out DIR --target MACHINE"; machine=$2; shift 2 ;;
+        *) fail "unknown argument $1: packaging/release.sh --out DIR [--target MACHINE]" ;;
     esac
 done
 [ -n "$out" ] || fail "--out DIR is needed: a new folder"
+# shellcheck source=packaging/machine.sh
+. "$here/packaging/machine.sh"
 case $out in /*) ;; *) out=$PWD/$out ;; esac
 [ ! -e "$out" ] || fail "--out $out: is there already, and the script makes a new folder: give another name, or remove it"
 cd "$here"
@@ -63,12 +70,12 @@ out=$(mktemp -d "$(dirname "$wanted")/.ddtc-release-XXXXXX")
 trap 'rm -rf "$out"' EXIT
 chmod 755 "$out"
 packaging/archive.sh --out "$out"
-packaging/prefixes.sh --out "$out"
-MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable
-packaging/wheel.sh --out "$out" --portable
+packaging/prefixes.sh --out "$out" --target "$machine"
+MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable --target "$machine"
+packaging/wheel.sh --out "$out" --portable --target "$machine"
 packaging/sources.sh --out "$out"
 REPOSITORY=$REPOSITORY ARCHIVE_URL=$ARCHIVE_URL packaging/recipes/fill.sh "$out"
-packaging/sbom.py >"$out/ddtc-$version-$(uname -m)-linux-gnu.cdx.json"
+packaging/sbom.py "$machine" >"$out/ddtc-$version-$machine-linux-gnu.cdx.json"
 printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks what users get from a release: makes the archives of prefixes, checks what the first of them
-# unpacks to (its size, and the command), compares the libraries with those that are linked for this
-# system alone, builds the Python wheel, whose size it checks, too, and has lintian examine the
+# Checks what users get from a release: makes the archives of prefixes, checks what the first of
+# them unpacks to (its size, and the command), compares the libraries with those that are linked for
+# this system alone, builds the Python wheel, whose size it checks, too, and has lintian examine the
 # Debian package.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -4,9 +4,9 @@
 #
 #   packaging/recipes/fill.sh DIR
 #
-# If ARCHIVE_URL is set, which the head of packaging/release.sh explains, the recipes fetch the archive
-# from there. Otherwise they expect it in their own folder. REPOSITORY is their home page if it begins
-# with https://.
+# If ARCHIVE_URL is set, which the head of packaging/release.sh explains, the recipes fetch the
+# archive from there. Otherwise they expect it in their own folder. REPOSITORY is their home page if
+# it begins with https://.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# = 1 ] || { echo "fill.sh: got $# arguments, and one is needed, the folder with the archive of sources: packaging/recipes/fill.sh DIR" >&2; exit 2; }

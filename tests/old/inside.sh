@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs in the root that tests/old.sh makes, in whose folder /root/ddtc-test are the files of a release.
+# Runs in the root that tests/old.sh makes, in whose folder /root/ddtc-test are the files of a
+# release.
 set -eu
 cd /root/ddtc-test
 fail() { echo "error: $*" >&2; exit 1; }
@@ -29,6 +30,15 @@ ln -s "$library/include" yaksa/include
 cc -std=gnu11 -pthread -o moves yaksa/tests/c/moves.c -L "$library/lib" -lyaksa -Wl,-rpath,"$library/lib"
 ./moves
 echo "replacement for yaksa: packs and unpacks"
+
+# The command compiles layouts and compares what their code moves with the reference interpreter.
+ddtc explain 'struct([1, 1], [0, 9], [int, double])' | grep '^code for pack: ' || fail "\`ddtc explain\` shows no code for a structure"
+for type in 'vector(100, 3, 7, int)' 'indexed([3, 1, 4], [0, 5, 9], double)' 'struct([1, 1], [0, 9], [int, double])' \
+    'hvector(20, 1, 100, vector(5, 2, 3, short))' overlap.vector; do
+    said=$(ddtc check "$type")
+    echo "$type: $said"
+done
+ddtc check --cases 200
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp OMPI_MCA_plm=isolated
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe

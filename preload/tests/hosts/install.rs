@@ -593,7 +593,9 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let tree = folder.join("tree");
     let packaging = tree.join("packaging");
     fs::create_dir_all(&packaging).unwrap();
-    fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
+    for name in ["machine.sh", "release.sh"] {
+        fs::copy(script().parent().unwrap().join(name), packaging.join(name)).unwrap();
+    }
     for name in ["archive.sh", "deb.sh", "prefixes.sh", "sbom.py", "sources.sh", "wheel.sh"] {
         let file = packaging.join(name);
         // The script in place of `sources.sh` also writes an archive of sources, since the recipes
@@ -653,13 +655,14 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     assert_eq!(fs::read_to_string(folder.join("out/notes.md")).unwrap().trim(), "this one");
     assert!(!tree.join("out").exists());
     let called = fs::read_to_string(folder.join("called")).unwrap();
+    let list = format!("sbom.py {}", std::env::consts::ARCH);
     let steps = [
         "archive.sh --out",
         "prefixes.sh --out",
         "deb.sh --out",
         "wheel.sh --out",
         "sources.sh --out",
-        "sbom.py ",
+        &list,
     ];
     assert_eq!(called, steps.map(|step| format!("{step}   .\n")).concat());
     let sums = fs::read_to_string(folder.join("out/SHA256SUMS")).unwrap();
