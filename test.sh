@@ -6,8 +6,8 @@
 #
 #   ./test.sh               runs the fast tier, which is `cargo test`
 #   ./test.sh all           runs the fast tier and all parts of e2e, which is done before a release.
-#                           A part that needs an archive of sources runs only if an environment
-#                           variable names the archive
+#                           A part that needs an archive of sources, a release or an emulator runs
+#                           only if an environment variable names it
 #   ./test.sh PART..        runs these parts of e2e, which tests/parts.txt and docs/TESTING.md
 #                           ("Parts") list. `fast` is the fast tier
 #   ./test.sh --list        prints the names, seconds and descriptions of the parts

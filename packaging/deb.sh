@@ -1,10 +1,14 @@
 #!/bin/sh
-# Makes a Debian package of the files that install.sh installs. The script calls install.sh, so that
-# there is only one list of files. Besides the programs that install.sh needs, it needs only dpkg,
-# binutils and gzip. (The tool cargo-deb would need a second list of files, and takes minutes to
-# compile.)
+# Makes a Debian package of all the files that install.sh can install. The script calls install.sh,
+# so that there is only one list of files. Besides the programs that install.sh needs, it needs only
+# dpkg, binutils and gzip. (The tool cargo-deb would need a second list of files, and takes minutes
+# to compile.)
 #
 #   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]
+#                    [--target MACHINE]
+#
+# --target: build for the machine x86_64 or aarch64. For another machine than this one, --portable
+#   is needed, too.
 #
 # The environment variable MAINTAINER has the name and mail address of the package's maintainer, in
 # the form `Name <mail>`.
@@ -12,15 +16,16 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "deb.sh: $*" >&2; exit 2; }
-usage="packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]"
+usage="packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable] [--target MACHINE]"
 out=
 profile=
 built=
 portable=
+machine=
 while [ $# -gt 0 ]; do
     if [ "$1" = --portable ]; then portable=yes; shift; continue; fi
     case $1 in
-        --out | --profile | --built) ;;
+        --out | --profile | --built | --target) ;;
         *) fail "unknown argument $1: $usage" ;;
     esac
     [ $# -gt 1 ] || fail "$1 needs a value: $usage"
@@ -28,19 +33,22 @@ while [ $# -gt 0 ]; do
         --out) out=$2 ;;
         --profile) profile=$2 ;;
         --built) built=$2 ;;
+        --target) machine=$2 ;;
     esac
     shift 2
 done
 [ -n "$out" ] || fail "--out DIR is needed, the folder for the package: $usage"
-for tool in dpkg-deb dpkg objdump gzip; do
-    command -v $tool >/dev/null || fail "$tool is missing: install dpkg and binutils"
+# shellcheck source=packaging/machine.sh
+. "$here/machine.sh"
+for tool in dpkg-deb "${cross}objdump" gzip; do
+    command -v "$tool" >/dev/null || fail "$tool is missing: install dpkg and $toolchain"
 done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
-sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
-    ${profile:+--profile "$profile"} ${built:+--built "$built"} ${portable:+--portable} >/dev/null
+sh "$here/install.sh" --only cli,preload,capi,yaksa --prefix /usr --destdir "$root" --no-debug --static \
+    ${profile:+--profile "$profile"} ${built:+--built "$built"} ${portable:+--portable} ${cross:+--target "$machine"} >/dev/null
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
 maintainer=${MAINTAINER:-the authors of ddtc <root@localhost>}
 # Remove the manifest and the uninstaller that install.sh writes, since dpkg has a manifest of its
@@ -81,18 +89,18 @@ OVERRIDES
 # The cache of the loader has the library, and packages of programs that are linked with it get a
 # dependency on this package.
 echo 'activate-noawait ldconfig' > "$root/DEBIAN/triggers"
-soname=$(objdump -p "$root/usr/lib/libddtc.so" | sed -n 's/^ *SONAME *//p')
+soname=$("${cross}objdump" -p "$root/usr/lib/libddtc.so" | sed -n 's/^ *SONAME *//p')
 echo "libddtc ${soname#libddtc.so.} ddtc (>= $version)" > "$root/DEBIAN/shlibs"
 (cd "$root" && find usr -type f -exec md5sum {} + | LC_ALL=C sort -k 2) > "$root/DEBIAN/md5sums"
 
 # The newest version of a symbol of the C library (GLIBC_..) that any of the installed files needs.
 # The package depends on at least this version of libc6.
-libc=$(find "$root/usr" -type f \( -name 'ddtc' -o -name '*.so*' \) -exec objdump -T {} + 2>/dev/null |
+libc=$(find "$root/usr" -type f \( -name 'ddtc' -o -name '*.so*' \) -exec "${cross}objdump" -T {} + 2>/dev/null |
     sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -n 1)
 cat > "$root/DEBIAN/control" <<CONTROL
 Package: ddtc
 Version: $version-1
-Architecture: $(dpkg --print-architecture)
+Architecture: $debian
 Maintainer: $maintainer
 Section: science
 Priority: optional
@@ -105,4 +113,4 @@ Description: derived datatype compiler for MPI
  that explains, measures and draws datatypes.
 CONTROL
 mkdir -p "$out"
-dpkg-deb --root-owner-group --build "$root" "$out/ddtc_$version-1_$(dpkg --print-architecture).deb"
+dpkg-deb --root-owner-group --build "$root" "$out/ddtc_$version-1_$debian.deb"

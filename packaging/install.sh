@@ -1,19 +1,23 @@
 #!/bin/sh
 # Installs what packaging/files lists: the command, the preload library, the C library with headers,
-# pkg-config file and Fortran modules, the drop-in replacement for yaksa, the guide and the
-# licences. With the command come its manual pages, completions and the shipped policy table.
+# pkg-config file and Fortran modules, the guide and the licences. With the command come its manual
+# pages, completions and the shipped policy table. The drop-in replacement for yaksa is installed
+# only if --only names it.
 #
 #   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR]
-#                        [--profile dist|release|dev] [--built DIR] [--portable] [--no-debug]
-#                        [--static]
+#                        [--profile dist|release|dev] [--built DIR] [--portable]
+#                        [--target MACHINE] [--no-debug] [--static]
 #   packaging/install.sh uninstall --prefix DIR [--destdir DIR]
 #
-# --only: install only these of the parts cli, preload, capi and yaksa, instead of all.
+# --only: install only these of the parts cli, preload, capi and yaksa, instead of the first three.
+#   Parts of an earlier installation in the same prefix that are not named are removed.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
 #   The files need not suit this system then, but all must be for one machine.
 # --built: take programs and libraries from DIR (or from INSTALL_BUILT) instead of building them.
 # --portable: build for every system with glibc 2.28 or newer, instead of this system's glibc or
 #   newer (packaging/portable.sh), and check what was built (packaging/audit.py).
+# --target: build for the machine x86_64 or aarch64, with a cross compiler if it is not this one.
+#   For another machine, --portable is needed, too.
 # --no-debug: leave out the debug data. By default the data of each program and library goes to a
 #   folder .debug next to it, where gdb looks.
 # --static: install libddtc.a, too. Every name in it that is not ddtc_* is local, so that it can be
@@ -36,10 +40,11 @@ built=${INSTALL_BUILT-}
 debug=yes
 static=
 portable=
-parts="cli preload capi yaksa"
+machine=
+parts="cli preload capi"
 while [ $# -gt 0 ]; do
     case $1 in
-        --prefix | --only | --destdir | --profile | --built)
+        --prefix | --only | --destdir | --profile | --built | --target)
             [ $# -gt 1 ] || fail "$1 needs a value: packaging/install.sh --help says which"
             case $1 in
                 --prefix) prefix=$2 ;;
@@ -47,6 +52,7 @@ while [ $# -gt 0 ]; do
                 --destdir) destdir=$2 ;;
                 --profile) profile=$2 ;;
                 --built) built=$2 ;;
+                --target) machine=$2 ;;
             esac
             shift 2 ;;
         --help | -h) sed -n '2,/^set -eu/{/^#/!q;s/^# \{0,1\}//p}' "$0"; exit ;;
@@ -79,8 +85,11 @@ if [ "$action" = uninstall ]; then
 fi
 
 # Check everything that would make the installation fail before anything is built.
-for tool in ld objcopy nm ar readelf; do
-    command -v $tool >/dev/null || fail "$tool is missing: install binutils"
+# shellcheck source=packaging/machine.sh
+. "$here/packaging/machine.sh"
+[ -z "$cross" ] || [ -n "$portable" ] || fail "--target $machine: this machine is $this, and files for another machine are built with --portable only: give this option, too"
+for tool in "${cross}ld" "${cross}objcopy" "${cross}nm" "${cross}ar" readelf; do
+    command -v "$tool" >/dev/null || fail "$tool is missing: install $toolchain"
 done
 cargo=${CARGO:-cargo}
 if [ -z "$built" ]; then
@@ -93,12 +102,17 @@ if [ -z "$built" ]; then
         *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc; build it on such a system" ;;
     esac
 fi
-# The version of glibc, such as 2.36, and the machine that the files must be for. The version is
-# empty if this system has no getconf to ask. With --destdir both are empty, since the files may be
-# for another system: the first program or library then determines the machine of all the others.
+# The version of glibc, such as 2.36, and whose machine the files must be for. The version is empty
+# if this system has no getconf to ask, or if the files are for another machine. With --destdir and
+# without a cross compiler all is empty, since the files may be for another system: the first
+# program or library then determines the machine of all the others.
 glibc=
-machine=
-if [ -z "$destdir" ]; then
+whose=
+if [ -n "$cross" ]; then
+    whose="that of --target, $machine"
+elif [ -n "$destdir" ]; then
+    elf=
+else
     elsewhere="install ddtc on a suitable system, or put the files for one into a folder by --destdir"
     [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux; $elsewhere"
     musl="this system has no glibc (musl?): the preload library needs it, as MPI libraries do; $elsewhere"
@@ -107,15 +121,28 @@ if [ -z "$destdir" ]; then
         glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
         [ -n "$glibc" ] || fail "$musl"
     fi
-    case $(uname -m) in
-        x86_64) machine=X86-64 ;;
-        aarch64) machine=AArch64 ;;
-        riscv64) machine=RISC-V ;;
-        *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64; $elsewhere" ;;
-    esac
+    [ -n "$elf" ] || fail "this machine is $machine: ddtc is for x86-64, aarch64 and riscv64; $elsewhere"
+    whose="this one, $machine"
 fi
 [ -z "$portable" ] || command -v python3 >/dev/null || fail "python3 is missing, which --portable needs: install python3 with venv"
 old=$root/share/ddtc/manifest
+wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
+# Refuses a symbolic link, or a file, in the place of the folder $1 below the root. Files would be
+# written to the target of the link, which neither the manifest nor the uninstaller knows. Refuses a
+# folder that cannot be written, too.
+usable() {
+    if [ -L "$root/$1" ] || { [ -e "$root/$1" ] && [ ! -d "$root/$1" ]; }; then
+        fail "$root/$1 is a link or a file, and must be a folder: choose another --prefix"
+    fi
+    [ ! -d "$root/$1" ] || [ -w "$root/$1" ] || fail "no permission to write to $root/$1: run as its owner, or choose another --prefix"
+}
+# The first folder of each place, such as lib. Folders in these are checked before the files are
+# written.
+grep -v '^#' "$here/packaging/files" | while IFS='|' read -r part from to; do
+    part=$(echo $part) to=$(echo $to)
+    [ -z "$part" ] || wants "$part" || continue
+    usable "${to%%/*}"
+done
 # The nearest existing folder at or above the root must be writable.
 parent=$root
 while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); done
@@ -142,22 +169,14 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 stage=$work/stage
 
-wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
-
 # Build each part separately. Cargo would unify the features of parts that are built together, and
 # the libraries would contain what only the command needs.
 target() { (cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); }
 if [ -z "$built" ]; then
     if [ -n "$portable" ]; then
-        linker=$("$here/packaging/portable.sh" "$(target)") || exit
+        linker=$("$here/packaging/portable.sh" --target "$machine" "$(target)") || exit
         eval "$linker"
     fi
-    # The command contains Cranelift only on machines without code templates. On x86-64, which has
-    # templates, Cranelift would be half of the installed bytes.
-    case $host in
-        x86_64-*) features= ;;
-        *) features=cranelift ;;
-    esac
     # The compiler in the command is optimized for size, since no message passes through the command.
     small=
     [ "$profile" != dist ] || small='--config profile.dist.package.ddtc.opt-level="s"'
@@ -169,7 +188,7 @@ if [ -z "$built" ]; then
     done
     built=$(target)
     [ "$profile" = dev ] && profile=debug
-    built=$built/$profile
+    built=$built/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile
 fi
 
 # Fails with a one-line message if the program or library $1 was built for a different system.
@@ -181,16 +200,16 @@ suits() {
         *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do; $again" ;;
     esac
     found=$(printf %s "$header" | sed -n 's/^ *Machine: *//p')
-    if [ -z "$machine" ]; then
+    if [ -z "$elf" ]; then
         case $found in
-            *X86-64 | *AArch64 | *RISC-V) machine=$found ;;
+            *X86-64 | *AArch64 | *RISC-V) elf=$found ;;
             *) fail "$1 is for $found: ddtc is for x86-64, aarch64 and riscv64; $again" ;;
         esac
     fi
     case $found in
-        *"$machine") ;;
-        *) [ -n "$destdir" ] || fail "$1 is for another machine than this one, $(uname -m): $found; $again, or put the files into a folder for the other machine by --destdir"
-           fail "$1 is for $found, and the files before it are for $machine, but all must be for one machine: $again" ;;
+        *"$elf") ;;
+        *) [ -z "$whose" ] || fail "$1 is for another machine than $whose: $found; $again, or put the files into a folder for the other machine by --destdir"
+           fail "$1 is for $found, and the files before it are for $elf, but all must be for one machine: $again" ;;
     esac
     [ -n "$glibc" ] || return 0
     # The newest version of glibc that the file cannot be loaded without. Versions that only weak
@@ -223,18 +242,19 @@ grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from 
         *) cp "$here/$from" "$stage/$to" ;;
     esac
 done
-if wants cli; then "$built/ddtc-installed" generate --prefix "$stage"; fi
+# The manual pages, the completions and the policy tables (cli/src/generate.rs).
+if wants cli; then cp -R "$here/packaging/generated/." "$stage/"; fi
 if wants capi && [ -n "$static" ]; then
     [ -f "$built/libddtc.a" ] || fail "$built/libddtc.a is missing: build it, or leave out --built"
     # Link everything that the exports reach into one relocatable object. Then make every name that
     # is not an export local.
-    wanted=$(nm -D --defined-only "$built/libddtc.so" | awk '$3 ~ /^ddtc_/ { print "-u " $3 }')
+    wanted=$("${cross}nm" -D --defined-only "$built/libddtc.so" | awk '$3 ~ /^ddtc_/ { print "-u " $3 }')
     # shellcheck disable=SC2086
-    ld -r -o "$work/ddtc.o" $wanted "$built/libddtc.a"
+    "${cross}ld" -r -o "$work/ddtc.o" $wanted "$built/libddtc.a"
     # Remove the LLVM bitcode that comes with the standard library: after the link, its section
     # holds the bitcode of several modules, and linker plugins would fail on it.
-    objcopy --strip-debug --remove-section .comment --remove-section .llvmbc --remove-section .llvmcmd --wildcard --keep-global-symbol='ddtc_*' "$work/ddtc.o"
-    ar rcs "$stage/lib/libddtc.a" "$work/ddtc.o"
+    "${cross}objcopy" --strip-debug --remove-section .comment --remove-section .llvmbc --remove-section .llvmcmd --wildcard --keep-global-symbol='ddtc_*' "$work/ddtc.o"
+    "${cross}ar" rcs "$stage/lib/libddtc.a" "$work/ddtc.o"
 fi
 
 # Strip the programs and libraries, and put their debug data into separate files.
@@ -243,11 +263,11 @@ find "$stage" -type f \( -path "$stage/bin/*" -o -name '*.so*' \) | while IFS= r
     folder=$(dirname "$file")/.debug
     if [ -n "$debug" ]; then
         mkdir -p "$folder"
-        objcopy --only-keep-debug --compress-debug-sections "$file" "$folder/$name"
+        "${cross}objcopy" --only-keep-debug --compress-debug-sections "$file" "$folder/$name"
         chmod 644 "$folder/$name"
     fi
-    objcopy --strip-all --remove-section .comment "$file"
-    [ -z "$debug" ] || (cd "$folder" && objcopy --add-gnu-debuglink="$name" "$file")
+    "${cross}objcopy" --strip-all --remove-section .comment "$file"
+    [ -z "$debug" ] || (cd "$folder" && "${cross}objcopy" --add-gnu-debuglink="$name" "$file")
 done
 chmod -R u=rwX,go=rX "$stage"
 chmod 755 "$stage/share/ddtc/uninstall"
@@ -263,14 +283,7 @@ while IFS= read -r file; do
         [ -L "$root/$file" ] || [ ! -d "$root/$file" ] || fail "$root/$file is a folder, and must be a file: remove it, or choose another --prefix"
     fi
 done < "$work/files"
-# Refuse a symbolic link in the place of a folder. The files would be written to the target of the
-# link, which neither the manifest nor the uninstaller knows.
-while IFS= read -r folder; do
-    if [ -L "$root/$folder" ] || { [ -e "$root/$folder" ] && [ ! -d "$root/$folder" ]; }; then
-        fail "$root/$folder is a link or a file, and must be a folder: choose another --prefix"
-    fi
-    [ ! -d "$root/$folder" ] || [ -w "$root/$folder" ] || fail "no permission to write to $root/$folder: run as its owner, or choose another --prefix"
-done < "$work/folders"
+while IFS= read -r folder; do usable "$folder"; done < "$work/folders"
 # Record in `#made` lines the prefix and the folders above it, as far as they did not exist before
 # the first installation. Later installations copy the lines from the old manifest. With --destdir
 # nothing is recorded: the folders belong to the packager.
@@ -343,5 +356,5 @@ bytes=$(cd "$stage" && find . -type f ! -path '*/.debug/*' -exec cat {} + | wc -
 echo "installed to $root: $((bytes / 1024)) KiB without debug data; $prefix/share/ddtc/uninstall removes it"
 case :$PATH: in
     *":$prefix/bin:"*) ;;
-    *) [ -n "$destdir" ] || ! wants cli || echo "add $prefix/bin to PATH, or call $prefix/bin/ddtc" ;;
+    *) [ -n "$destdir$cross" ] || ! wants cli || echo "add $prefix/bin to PATH, or call $prefix/bin/ddtc" ;;
 esac

@@ -2,12 +2,14 @@
 # Makes a linker for programs and libraries that load on systems with glibc 2.28 or newer, and
 # prints shell commands that have cargo use it:
 #
-#   eval "$(packaging/portable.sh TARGET)"
+#   eval "$(packaging/portable.sh [--target MACHINE] FOLDER)"
 #
-# TARGET is cargo's target folder. What is built goes to TARGET/portable, so that it is never mixed
-# with what was linked for this system alone.
+# FOLDER is cargo's target folder. What is built goes to FOLDER/portable, so that it is never mixed
+# with what was linked for this system alone. MACHINE is x86_64 or aarch64, and without the option
+# this machine. For another machine, a cross compiler and Rust's standard library for that machine
+# are needed, and cargo is told to build for it (CARGO_BUILD_TARGET).
 #
-# The linker is this system's, with two differences. First, in place of this system's glibc it finds
+# The linker is gcc, with two differences. First, in place of this system's glibc it finds
 # stubs of glibc 2.28: shared libraries that have the names and versions of all functions, and no
 # code. Second, it finds the start code and the static part of libc that belong to glibc 2.28. A
 # program with the start code of glibc 2.34 or newer would run none of its constructors on a system
@@ -20,19 +22,25 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "portable.sh: $*" >&2; exit 2; }
-[ $# = 1 ] && [ -n "$1" ] || fail "got $# arguments, and one is needed that is not empty, the target folder of cargo: packaging/portable.sh TARGET"
-machine=$(uname -m)
+machine=
+if [ "${1-}" = --target ] && [ $# -gt 1 ]; then machine=$2; shift 2; fi
+[ $# = 1 ] && [ -n "$1" ] || fail "got $# arguments, and one is needed that is not empty, the target folder of cargo: packaging/portable.sh [--target MACHINE] FOLDER"
+# shellcheck source=packaging/machine.sh
+. "$here/machine.sh"
 case $machine in
     x86_64 | aarch64) ;;
     *) fail "this machine is $machine: portable files are built for x86_64 and aarch64; leave out --portable, or build on such a machine" ;;
 esac
-for tool in cc python3; do
-    command -v $tool >/dev/null || fail "$tool is missing: install gcc, and python3 with venv"
+if [ -n "$cross" ]; then
+    [ -d "$("${RUSTC:-rustc}" --print target-libdir --target "$rust")" ] || fail "Rust's standard library for $machine is missing: rustup target add $rust"
+fi
+for tool in $compiler python3; do
+    command -v "$tool" >/dev/null || fail "$tool is missing: install $toolchain, and python3 with venv"
 done
 mkdir -p "$1/tools"
 target=$(cd "$1" && pwd)
-tools=$target/tools/glibc-2.28
-stamp="$machine $(cat "$here/zig.txt" "$0" | cksum)"
+tools=$target/tools/glibc-2.28-$machine
+stamp="$(cat "$here/zig.txt" "$here/machine.sh" "$0" | cksum)"
 
 if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$stamp" ]; then
     rm -rf "$tools"
@@ -55,9 +63,9 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$stamp" ]; then
     echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )' >"$tools/libc.so"
     # `-B` makes gcc look in this folder first, for start code and for libraries. The last option is
     # for libgcc_s.so.1 of this system, which needs functions of its own glibc.
-    cat >"$tools/cc" <<'WRAPPER'
+    cat >"$tools/cc" <<WRAPPER
 #!/bin/sh
-exec cc -B"$(dirname "$0")/" "$@" -Wl,--allow-shlib-undefined
+exec $compiler -B"\$(dirname "\$0")/" "\$@" -Wl,--allow-shlib-undefined
 WRAPPER
     chmod 755 "$tools/cc"
     echo "$stamp" >"$tools/.ready"
@@ -66,3 +74,4 @@ quoted() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 name=$(echo "$machine" | tr a-z A-Z)
 echo "export CARGO_TARGET_${name}_UNKNOWN_LINUX_GNU_LINKER=$(quoted "$tools/cc")"
 echo "export CARGO_TARGET_DIR=$(quoted "$target/portable")"
+[ -z "$cross" ] || echo "export CARGO_BUILD_TARGET=$rust"

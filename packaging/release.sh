@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a folder with everything that a release consists of: the crate, an archive of an installed
-# prefix, the Debian package, the wheel, the source distribution of the Python package, an archive
+# Makes a folder with everything that a release consists of: the crate, archives of installed
+# prefixes, the Debian package, the wheel, the source distribution of the Python package, an archive
 # of all sources, recipes for EasyBuild and conda-forge, a list of the packages that are linked in,
 # checksums and the section of CHANGELOG.md. At the end it prints the commands with which a
 # maintainer publishes the release, if none of the three variables below is blank. It publishes
@@ -8,21 +8,24 @@
 #
 # Programs and libraries are built for every system with glibc 2.28 or newer.
 #
-#   packaging/release.sh --out DIR
+#   packaging/release.sh --out DIR [--target MACHINE]
+#
+# --target: make the archives of prefixes, the Debian package, the wheel and the list of packages
+#   for the machine x86_64 or aarch64 instead of this one
 set -euo pipefail
 # With DESTDIR, install.sh would install into another folder, and with INSTALL_BUILT it would take
 # files that somebody built before. The others change how cargo compiles, for example for the
 # processor of this machine alone.
 unset DESTDIR INSTALL_BUILT RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS CARGO_BUILD_TARGET
 
-# Address of the public repository. Only the printed `git push` command uses it: no file of the
-# release contains it.
+# Address of the public repository. The printed `git push` command uses it, and the recipes have it
+# as home page if it is an address for browsers.
 REPOSITORY=${REPOSITORY-}
 # Name and mail address of the maintainer, in the form `Name <mail>`. The Debian package and the
 # printed instructions use it.
 MAINTAINER=${MAINTAINER-}
-# URL below which the other files of the folder are to be uploaded, without a slash at its end. Only
-# the printed instructions use it: no file of the release contains it.
+# URL below which the other files of the folder are to be uploaded, without a slash at its end. The
+# printed instructions use it, and the recipes, which fetch the archive of all sources from there.
 ARCHIVE_URL=${ARCHIVE_URL-}
 # A variable that consists of blanks counts as missing.
 for name in REPOSITORY MAINTAINER ARCHIVE_URL; do
@@ -32,13 +35,17 @@ done
 here=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "release.sh: $*" >&2; exit 2; }
 out=
+machine=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) [ $# -gt 1 ] || fail "$1 needs a value, the name of a new folder: packaging/release.sh --out DIR"; out=$2; shift 2 ;;
-        *) fail "unknown argument $1: the only one is --out DIR" ;;
+        --target) [ $# -gt 1 ] || fail "$1 needs a value, a machine such as aarch64: packaging/release.sh --out DIR --target MACHINE"; machine=$2; shift 2 ;;
+        *) fail "unknown argument $1: packaging/release.sh --out DIR [--target MACHINE]" ;;
     esac
 done
 [ -n "$out" ] || fail "--out DIR is needed: a new folder"
+# shellcheck source=packaging/machine.sh
+. "$here/packaging/machine.sh"
 case $out in /*) ;; *) out=$PWD/$out ;; esac
 [ ! -e "$out" ] || fail "--out $out: is there already, and the script makes a new folder: give another name, or remove it"
 cd "$here"
@@ -60,23 +67,20 @@ notes=$(awk -v "version=$version" '
 mkdir -p "$(dirname "$out")"
 wanted=$(cd "$(dirname "$out")" && pwd)/$(basename "$out")
 out=$(mktemp -d "$(dirname "$wanted")/.ddtc-release-XXXXXX")
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$out"' EXIT
+trap 'rm -rf "$out"' EXIT
 chmod 755 "$out"
 packaging/archive.sh --out "$out"
-name=ddtc-$version-$(uname -m)-linux-gnu
-packaging/install.sh --prefix "$work/$name" --portable --static --no-debug
-tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/$name.tar.gz" "$name"
-MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable
-packaging/wheel.sh --out "$out" --portable
+packaging/prefixes.sh --out "$out" --target "$machine"
+MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable --target "$machine"
+packaging/wheel.sh --out "$out" --portable --target "$machine"
 packaging/sources.sh --out "$out"
-packaging/recipes/fill.sh "$out"
-packaging/sbom.py >"$out/$name.cdx.json"
+REPOSITORY=$REPOSITORY ARCHIVE_URL=$ARCHIVE_URL packaging/recipes/fill.sh "$out"
+packaging/sbom.py "$machine" >"$out/ddtc-$version-$machine-linux-gnu.cdx.json"
 printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
 
 mv -T "$out" "$wanted"
-trap 'rm -rf "$work"' EXIT
+trap - EXIT
 out=$wanted
 
 echo "$out has the release $version:"

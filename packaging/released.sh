@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# Checks what users get from a release: installs ddtc into a new prefix, checks the size of the
-# prefix and the installed command, compares its libraries with those that are linked for this system
-# alone, and builds the Python wheel.
+# Checks what users get from a release: makes the archives of prefixes, checks what the first of
+# them unpacks to (its size, and the command), compares the libraries with those that are linked for
+# this system alone, builds the Python wheel, whose size it checks, too, and has lintian examine the
+# Debian package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
 
-rm -rf target/installed target/wheel
+rm -rf target/archives target/installed target/wheel
 packaging/audit.py --self-check
-packaging/install.sh --prefix target/installed --portable
-bytes=$(find target/installed -type f ! -path '*/.debug/*' -exec cat {} + | wc -c)
-[ "$bytes" -le 14300000 ] || fail "$bytes bytes are installed without debug data, and the limit is 14300000: find what has grown, or raise the limit in packaging/released.sh"
+packaging/prefixes.sh --out target/archives
+mkdir target/installed
+tar -C target/installed --strip-components 1 -xf target/archives/ddtc-[0-9]*.tar.gz
+if [ "$(uname -m)" = x86_64 ]; then
+    bytes=$(find target/installed -type f -exec cat {} + | wc -c)
+    [ "$bytes" -le 12000000 ] || fail "$bytes bytes are installed, and the limit is 12000000: find what has grown"
+    echo "installed: $bytes bytes"
+fi
 # `ddtc doctor` must run its self-test without an error. Afterwards it reports that /dev/null is no
 # MPI library, and so its exit status does not count here.
 doctor=$(target/installed/bin/ddtc doctor --mpi /dev/null || true)
@@ -34,3 +40,13 @@ for library in libddtc libddtc_preload libyaksa; do
     packaging/audit.py --same "$target/release/$library.so" "$target/portable/dist/$library.so"
 done
 packaging/wheel.sh --out target/wheel --portable
+if [ "$(uname -m)" = x86_64 ]; then
+    bytes=$(cat target/wheel/ddtc-*.whl | wc -c)
+    [ "$bytes" -le 5000000 ] || fail "the wheel has $bytes bytes, and the limit is 5000000: find what has grown"
+    echo "wheel: $bytes bytes"
+fi
+# The Debian package, with a maintainer's name as an example. lintian must report nothing.
+rm -rf target/deb
+MAINTAINER='A Maintainer <maintainer@debian.org>' packaging/deb.sh --out target/deb --portable
+said=$(lintian target/deb/*.deb 2>&1 | grep -v '^running with root privileges' || true)
+[ -z "$said" ] || fail "lintian must report nothing of the Debian package, and reported: $said: correct packaging/deb.sh"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Prints which packages are in the programs and libraries of a release, as CycloneDX 1.6 in JSON.
 
-    packaging/sbom.py
+    packaging/sbom.py [MACHINE]
 
+MACHINE is the machine for which the release was built, x86_64 or aarch64, and by default this one.
 The list has the packages that cargo links into the command, the preload library, the C library, the
 replacement for yaksa and the Python module. It leaves out packages that are needed only to build or
 to test them. Licences come from the manifests of the packages, and hashes from Cargo.lock.
@@ -12,6 +13,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 import tomllib
 import uuid
 from pathlib import Path
@@ -19,6 +21,7 @@ from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parent.parent
 CARGO = os.environ.get("CARGO", "cargo")
+MACHINE = sys.argv[1] if len(sys.argv) > 1 else platform.machine()
 SHIPPED = ["ddtc-cli", "ddtc-preload", "ddtc-capi", "ddtc-yaksa", "ddtc-python"]
 
 
@@ -28,9 +31,9 @@ def said(*command: str) -> str:
 
 def linked(package: str) -> set[tuple[str, str]]:
     """Returns name and version of every package that is linked into a shipped one, itself among them."""
-    features = "" if platform.machine() == "x86_64" else "cranelift"
+    features = "" if MACHINE == "x86_64" else "cranelift"
     options = ["--no-default-features", "--features", features] if package == "ddtc-cli" else []
-    lines = said(CARGO, "tree", "--locked", "--package", package, *options, "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}")
+    lines = said(CARGO, "tree", "--locked", "--package", package, *options, "--target", f"{MACHINE}-unknown-linux-gnu", "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}")
     found = re.findall(r"^(\S+) v(\S+)", lines, re.MULTILINE)
     assert found, f"cargo tree names no package of {package}"
     return set(found)

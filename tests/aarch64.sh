@@ -4,8 +4,8 @@
 # emulation. See docs/TESTING.md, "aarch64". The arguments of this script are passed on to the tests
 # as filters, for example: tests/aarch64.sh micro::
 #
-# The environment variable QEMU_AARCH64 names the emulator, if it is not the qemu-aarch64 on the
-# path. AARCH64_ROOT names the folder with the libraries of the target, aarch64.
+# The environment variable DDTC_QEMU names the emulator, if it is not the qemu-aarch64 on the path.
+# AARCH64_ROOT names the folder with the libraries of the target, aarch64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,8 +14,8 @@ fail() { echo "error: $*" >&2; exit 1; }
 # Builds the tests in release mode, which is how users build the library, but without link-time
 # optimization, and runs them. The arguments of this function go to `cargo test`.
 suite() {
-    cargo test --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
-    cargo test --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
+    cargo test --no-fail-fast --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
+    cargo test --no-fail-fast --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
 }
 
 if [ "$(uname -m)" = aarch64 ]; then
@@ -26,24 +26,15 @@ fi
 target=aarch64-unknown-linux-gnu
 gcc=aarch64-linux-gnu-gcc
 root=${AARCH64_ROOT:-/usr/aarch64-linux-gnu}
-qemu=$(command -v "${QEMU_AARCH64:-qemu-aarch64}") ||
-    fail "${QEMU_AARCH64:-qemu-aarch64} is missing: install QEMU 8.1 or newer (Debian 13: apt-get install qemu-user;" \
-        "Debian 12: the same from bookworm-backports) or name it in QEMU_AARCH64"
+# shellcheck source=tests/emulator.sh
+. tests/emulator.sh
+find_emulator
 gcc=$(command -v "$gcc") || fail "$gcc is missing: install the cross compiler (Debian: apt-get install gcc-aarch64-linux-gnu)"
 [ -e "$root/lib/ld-linux-aarch64.so.1" ] ||
     fail "$root/lib/ld-linux-aarch64.so.1 is missing: install the C library of the target (Debian: apt-get install" \
         "libc6-dev-arm64-cross) or name its root in AARCH64_ROOT"
 command -v rustup >/dev/null || fail "rustup is missing, which installs the standard library of $target: install Rust through https://rustup.rs"
 rustup target list --installed | grep -qx "$target" || rustup target add "$target"
-
-# QEMU before 8.1 ignores the instruction IC IVAU, which invalidates the instruction cache. If a
-# program writes new code to a place through another mapping, such a QEMU keeps running its
-# translation of the old code. ddtc reuses places in its executable memory, so kernels that it no
-# longer has would run there.
-version=$("$qemu" --version | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
-[ "$(printf '%s\n' 8.1 "$version" | sort -V | head -n 1)" = 8.1 ] ||
-    fail "$qemu is QEMU $version: 8.1 or newer is needed, since older versions ignore instruction cache maintenance: install a" \
-        "newer one or name it in QEMU_AARCH64"
 
 # Some tests compile the C loops of ddtc's benchmark with -march=native. The cross compiler does not
 # know that option, so this wrapper around the compiler removes it from the command line.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds ddtc from the two archives that packaging/sources.sh makes, and runs what was installed.
+# Builds ddtc from the two archives of sources of a release, and runs what was installed.
 # EasyBuild builds and installs the archive with all crates. pip builds and installs the source
 # distribution, which twine checks first. Each is built in a temporary folder that has no other file
 # of the checkout. The script also checks the list of linked packages against the schema of
@@ -8,11 +8,17 @@
 # Only the build by EasyBuild runs without a network. Everything else may use one: EasyBuild, twine
 # and the schema come from PyPI in pinned versions, and pip gets from there what the build needs.
 #
-#   tests/sources.sh
+#   tests/sources.sh [DIR]
+#
+# DIR: the folder of a release, which packaging/release.sh made. Without it, packaging/sources.sh
+#   makes the archives of the last commit
 set -euo pipefail
-cd "$(dirname "$0")/.."
 
 fail() { echo "error: $*" >&2; exit 1; }
+release=${1-}
+[ -z "$release" ] || [ -f "$release/SHA256SUMS" ] || fail "$release: no folder of a release: give one that packaging/release.sh made, or none"
+case $release in '' | /*) ;; *) release=$PWD/$release ;; esac
+cd "$(dirname "$0")/.."
 lmod=/usr/share/lmod/lmod/libexec/lmod
 [ -x $lmod ] || fail "Lmod is missing, which EasyBuild needs: apt-get install lmod"
 target=${CARGO_TARGET_DIR:-target}
@@ -31,11 +37,17 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$pins" ]; then
     echo "$pins" >"$tools/.ready"
 fi
 
-packaging/sources.sh --out "$work/out"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 vendored=ddtc-$version-vendored.tar.xz
-packaging/recipes/fill.sh "$work/out"
-"$tools/bin/python" - "$work/out/recipe.yaml" "$version" <<'YAML'
+sbom=ddtc-$version-$(uname -m)-linux-gnu.cdx.json
+if [ -z "$release" ]; then
+    release=$work/out
+    packaging/sources.sh --out "$release"
+    packaging/recipes/fill.sh "$release"
+    packaging/sbom.py >"$release/$sbom"
+fi
+[ -f "$release/$vendored" ] || fail "$release has no $vendored: Cargo.toml says that this is version $version; give the folder of its release"
+"$tools/bin/python" - "$release/recipe.yaml" "$version" <<'YAML'
 import sys
 import yaml
 
@@ -43,8 +55,7 @@ recipe = yaml.safe_load(open(sys.argv[1]))
 assert recipe["package"]["name"] == "ddtc" and recipe["context"]["version"] == sys.argv[2], recipe
 YAML
 
-packaging/sbom.py >"$work/sbom.json"
-"$tools/bin/python" - "$work/sbom.json" <<'SBOM'
+"$tools/bin/python" - "$release/$sbom" <<'SBOM'
 import json
 import sys
 from cyclonedx.schema import SchemaVersion
@@ -62,7 +73,7 @@ echo "the list of linked packages is CycloneDX 1.6"
 
 # A cargo home without a crate, and a namespace without a network. The profile is the one that
 # compiles fastest.
-cp "$work/out/ddtc-$version.eb" "$work/"
+cp "$release/ddtc-$version.eb" "$work/"
 echo "installopts = '--profile dev'" >>"$work/ddtc-$version.eb"
 toolchain=$(rustup show active-toolchain | cut -d ' ' -f 1)
 rustup=${RUSTUP_HOME:-$HOME/.rustup}
@@ -70,7 +81,7 @@ mkdir -p "$work/home" "$work/temporary"
 env -u CARGO_TARGET_DIR CARGO_HOME="$work/home" RUSTUP_HOME="$rustup" RUSTUP_TOOLCHAIN="$toolchain" PATH="$rustup/toolchains/$toolchain/bin:$PATH" \
     EB_PYTHON="$tools/bin/python" LMOD_CMD=$lmod XDG_CONFIG_HOME="$work" \
     unshare --net --map-root-user "$tools/bin/eb" --allow-use-as-root-and-accept-consequences --modules-tool Lmod \
-    --prefix "$work/eb" --sourcepath "$work/out" --tmpdir "$work/temporary" "$work/ddtc-$version.eb" >"$work/eb.log" 2>&1 ||
+    --prefix "$work/eb" --sourcepath "$release" --tmpdir "$work/temporary" "$work/ddtc-$version.eb" >"$work/eb.log" 2>&1 ||
     {
         tail -n 30 "$work/eb.log" >&2
         # The output of the command that failed is in a file of EasyBuild's own.
@@ -80,13 +91,13 @@ env -u CARGO_TARGET_DIR CARGO_HOME="$work/home" RUSTUP_HOME="$rustup" RUSTUP_TOO
 said=$("$work/eb/software/ddtc/$version/bin/ddtc" preload --dry-run -- true)
 [[ $said = *"/eb/software/ddtc/$version/lib/libddtc_preload.so"* ]] || fail "the command in $work/eb/software/ddtc/$version must find the preload library next to it by \`ddtc preload --dry-run\`, and printed: $said"
 grep -q 'ddtc' "$work/eb/modules/all/ddtc/$version.lua" || fail "EasyBuild made no module $work/eb/modules/all/ddtc/$version.lua that mentions ddtc: correct packaging/recipes/ddtc.eb.in"
-echo "$vendored: $(wc -c <"$work/out/$vendored") bytes: built by EasyBuild without a network"
+echo "$vendored: $(wc -c <"$release/$vendored") bytes: built by EasyBuild without a network"
 
 sdist=ddtc-$version.tar.gz
-"$tools/bin/twine" check --strict "$work/out/$sdist"
+"$tools/bin/twine" check --strict "$release/$sdist"
 python3 -m venv "$work/env"
-(cd "$work" && env -u CARGO_TARGET_DIR "$work/env/bin/pip" install --quiet "$work/out/$sdist")
+(cd "$work" && env -u CARGO_TARGET_DIR "$work/env/bin/pip" install --quiet "$release/$sdist")
 said=$(cd "$work" && "$work/env/bin/ddtc" preload --dry-run -- true)
 [[ $said = *site-packages/ddtc/bin/libddtc_preload.so* ]] || fail "the command that pip installed from $sdist must find libddtc_preload.so in site-packages/ddtc/bin by \`ddtc preload --dry-run\`, and printed: $said"
 (cd "$work" && "$work/env/bin/python" -c 'import ddtc; assert ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE).size == 24')
-echo "$sdist: $(wc -c <"$work/out/$sdist") bytes: built and installed by pip"
+echo "$sdist: $(wc -c <"$release/$sdist") bytes: built and installed by pip"

@@ -139,7 +139,7 @@ fn a_part_that_there_is_not_is_an_error() {
 fn a_part_without_its_archive_runs_only_if_it_is_named_and_then_says_so() {
     let machine = Machine::new("archives");
     let said = machine.refuses(&["mpich5"]);
-    assert!(said.contains("DDTC_MPICH5 must name an archive of sources"), "{said}");
+    assert!(said.contains("DDTC_MPICH5 must name the archive of sources"), "{said}");
     let usual = |variable: &str| {
         let output = machine.bash(&["-c", &format!("{variable} . tests/tiers.sh; usual; without_archive")]);
         String::from_utf8(output.stdout).unwrap()

@@ -16,7 +16,8 @@ there() {
         chromium) [ -n "${DDTC_BROWSER:-}" ] || command -v chromium chromium-browser google-chrome chrome >/dev/null ;;
         nightly) rustup run "$nightly" rustc --version >/dev/null 2>&1 && rustup run "$nightly" cargo miri --version >/dev/null 2>&1 ;;
         apt) command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ;;
-        DDTC_*) [ -f "${!1:-}" ] ;;
+        lmod) [ -x /usr/share/lmod/lmod/libexec/lmod ] ;;
+        DDTC_*) [ -e "${!1:-}" ] ;;
         *) command -v "$1" >/dev/null ;;
     esac
 }
@@ -28,6 +29,7 @@ package() {
         cc) echo gcc libc6-dev ;;
         c++) echo g++ ;;
         objcopy) echo binutils ;;
+        aarch64-linux-gnu-gcc) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
         venv) echo python3-venv ;;
         abidiff) echo abigail-tools ;;
         *) echo "$1" ;;
@@ -56,7 +58,7 @@ need() {
                     fail "$nightly could not be installed (no network?): rustup toolchain install $nightly --profile minimal --component rust-src --component miri"
                 ;;
             apt) fail "apt-get and dpkg are missing, which fetch packages of Debian for this part: run it on Debian 12" ;;
-            DDTC_*) fail "$word must name an archive of sources, and '${!word:-}' is no file: see docs/TESTING.md, \"Parts\"" ;;
+            DDTC_*) fail "$word must name the archive of sources, the release or the emulator that the part needs, and '${!word:-}' does not exist: see docs/TESTING.md, \"Parts\"" ;;
             # shellcheck disable=SC2207
             *) packages+=($(package "$word")) ;;
         esac
@@ -155,8 +157,8 @@ rustdoc() {
 # Prints the names of all parts, in the order of tests/parts.txt.
 parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
 
-# Prints the names of the parts that `./test.sh all` runs. A part that needs an archive of sources
-# is left out if the environment variable that must name the archive is not set.
+# Prints the names of the parts that `./test.sh all` runs. A part that needs an archive of sources,
+# a release or an emulator is left out if the environment variable that must name it is not set.
 usual() {
     local name word
     for name in $(parts); do
@@ -168,11 +170,11 @@ usual() {
 }
 
 # Prints a line with the parts that are left out because no environment variable names the archive
-# of sources that they need. Prints nothing if there is no such part.
+# of sources, the release or the emulator that they need. Prints nothing if there is no such part.
 without_archive() {
     local names
     names=$(parts | grep -vxF -f <(usual) | tr '\n' ' ' || true)
-    [ -z "$names" ] || echo "not run, since no variable names an archive of their sources: $names(docs/TESTING.md, \"Parts\")"
+    [ -z "$names" ] || echo "not run, since no variable names the archive of sources, the release or the emulator that they need: $names(docs/TESTING.md, \"Parts\")"
 }
 
 # Prints the field $2 of the part $1 from tests/parts.txt. $2 is seconds, needs, files, text or

@@ -11,6 +11,7 @@ mod corpus;
 mod doctor;
 mod draw;
 mod explain;
+#[cfg(test)]
 mod generate;
 mod gpu;
 mod preload;
@@ -76,10 +77,6 @@ enum Installed {
     Doctor(doctor::Args),
     /// Measure which messages are faster under the preload library, and write its policy table
     Tune(tune::Args),
-    /// Write manual pages, completions and the shipped policy tables into a folder, for
-    /// installation
-    #[command(hide = true)]
-    Generate(generate::Args),
 }
 
 impl Verbs for Installed {
@@ -105,7 +102,6 @@ A checkout of ddtc has more subcommands, such as bench: cargo run --release -- -
             Installed::Report(args) => report::run(&args),
             Installed::Doctor(args) => doctor::run(&args),
             Installed::Tune(args) => tune::run(&args),
-            Installed::Generate(args) => generate::run(&args, command::<Installed>()),
         }
         .map(|()| ExitCode::SUCCESS)
     }

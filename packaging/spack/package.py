@@ -1,4 +1,5 @@
-# A recipe with which Spack builds ddtc from a checkout. To use it, put this file into a Spack
+# A recipe for Spack that nobody has built with Spack yet. packaging/recipes/README.md says what was
+# checked of it. Spack should build ddtc with it from a checkout: put this file into a Spack
 # repository of your own and run `spack dev-build -d /path/to/ddtc ddtc@0.3.0`.
 
 from spack.package import *
@@ -16,6 +17,7 @@ class Ddtc(Package):
     version("0.3.0")
 
     variant("static", default=False, description="Install the static C library too")
+    variant("yaksa", default=False, description="Install the replacement for yaksa of MPICH too")
 
     depends_on("c", type="build")
     depends_on("rust@1.95:", type="build")
@@ -28,6 +30,8 @@ class Ddtc(Package):
         arguments = ["--prefix", prefix, "--no-debug"]
         if spec.satisfies("+static"):
             arguments.append("--static")
+        if spec.satisfies("+yaksa"):
+            arguments += ["--only", "cli,preload,capi,yaksa"]
         Executable("packaging/install.sh")(*arguments)
 
     def setup_run_environment(self, env):

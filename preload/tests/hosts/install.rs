@@ -87,9 +87,15 @@ fn what_is_installed_works_wherever_it_is_moved() {
     {
         assert!(installed.contains(file), "{file} is not in {installed:#?}");
     }
+    // The replacement for yaksa is installed only if it is asked for.
+    assert!(!installed.iter().any(|file| file.contains("yaksa")), "{installed:#?}");
+    let other = folder.join("yaksa");
+    done(install().arg("--prefix").arg(&other).args(["--only", "yaksa"]));
+    let yaksa = files(&other);
     for file in ["lib/libyaksa.so.0", "lib/libyaksa.so", "libyaksa.so.0", "include/yaksa.h"] {
-        assert!(installed.contains(&format!("lib/ddtc/yaksa/{file}")), "{file} of yaksa's drop-in");
+        assert!(yaksa.contains(&format!("lib/ddtc/yaksa/{file}")), "{file} is not in {yaksa:#?}");
     }
+    assert!(!yaksa.contains("bin/ddtc") && !yaksa.contains("lib/libddtc.so"), "{yaksa:#?}");
     // The installed programs and libraries must be stripped and must have a link to the file with
     // their debug data.
     for file in ["bin/ddtc", "lib/libddtc_preload.so", shared[0].as_str()] {
@@ -269,6 +275,27 @@ fn refusals_say_what_to_do() {
     std::os::unix::fs::symlink("elsewhere", linked.join("lib")).unwrap();
     refused(install().arg("--prefix").arg(&linked), "lib is a link or a file, and must be a folder");
     assert_eq!(files(&linked), BTreeSet::from(["lib".to_owned()]));
+    // It must refuse such a prefix before it builds anything. Here cargo is a program that leaves a
+    // file. A folder that the chosen parts do not need may be a link.
+    let (cargo, ran) = (folder.join("cargo"), folder.join("ran"));
+    fs::write(&cargo, format!("#!/bin/sh\necho >'{}'; exit 9\n", ran.display())).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["bin", "include", "lib", "share"] {
+        let linked = folder.join(format!("linked-{name}"));
+        fs::create_dir_all(linked.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", linked.join(name)).unwrap();
+        let unbuilt = || {
+            let mut command = Command::new("sh");
+            command.arg(script()).arg("--prefix").arg(&linked).env_remove("DESTDIR").env("CARGO", &cargo);
+            command
+        };
+        refused(&mut unbuilt(), &format!("{name} is a link or a file, and must be a folder"));
+        assert!(!ran.exists(), "{name}");
+        if name == "include" {
+            assert!(!unbuilt().args(["--only", "cli"]).status().unwrap().success());
+            assert!(fs::remove_file(&ran).is_ok(), "the command has no file in {name}");
+        }
+    }
     // If the prefix already has a file of somebody else under the name of a file that would be
     // installed, the script does not replace that file, and writes no other file.
     let theirs = folder.join("theirs");
@@ -566,8 +593,10 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let tree = folder.join("tree");
     let packaging = tree.join("packaging");
     fs::create_dir_all(&packaging).unwrap();
-    fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
-    for name in ["archive.sh", "deb.sh", "install.sh", "sbom.py", "sources.sh", "wheel.sh"] {
+    for name in ["machine.sh", "release.sh"] {
+        fs::copy(script().parent().unwrap().join(name), packaging.join(name)).unwrap();
+    }
+    for name in ["archive.sh", "deb.sh", "prefixes.sh", "sbom.py", "sources.sh", "wheel.sh"] {
         let file = packaging.join(name);
         // The script in place of `sources.sh` also writes an archive of sources, since the recipes
         // get the checksum of this archive.
@@ -588,14 +617,15 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     fs::create_dir(packaging.join("recipes")).unwrap();
     fs::copy(script().parent().unwrap().join("recipes/fill.sh"), packaging.join("recipes/fill.sh")).unwrap();
     for name in ["ddtc.eb.in", "recipe.yaml.in"] {
-        fs::write(packaging.join("recipes").join(name), "@VERSION@ @RUST@ @SHA256@\n").unwrap();
+        let text = "@VERSION@ @RUST@ @SHA256@\n@ADDRESS@\n@LOCAL@\nhere\n@END@\n  homepage: @HOMEPAGE@\n";
+        fs::write(packaging.join("recipes").join(name), text).unwrap();
     }
     git(&["init", "--quiet"]);
     let release = |out: &str| {
         let mut command = Command::new("tree/packaging/release.sh");
         command.current_dir(&folder).args(["--out", out]);
         command.env("DESTDIR", "/nowhere").env("INSTALL_BUILT", "/nowhere");
-        command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "address")]);
+        command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "ad|d&r\\ess")]);
         command
     };
     commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.9\"\n");
@@ -625,13 +655,14 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     assert_eq!(fs::read_to_string(folder.join("out/notes.md")).unwrap().trim(), "this one");
     assert!(!tree.join("out").exists());
     let called = fs::read_to_string(folder.join("called")).unwrap();
+    let list = format!("sbom.py {}", std::env::consts::ARCH);
     let steps = [
         "archive.sh --out",
-        "install.sh --prefix",
+        "prefixes.sh --out",
         "deb.sh --out",
         "wheel.sh --out",
         "sources.sh --out",
-        "sbom.py ",
+        &list,
     ];
     assert_eq!(called, steps.map(|step| format!("{step}   .\n")).concat());
     let sums = fs::read_to_string(folder.join("out/SHA256SUMS")).unwrap();
@@ -639,9 +670,16 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     for recipe in ["ddtc-1.2.3.eb", "recipe.yaml"] {
         assert_eq!(
             fs::read_to_string(folder.join("out").join(recipe)).unwrap(),
-            format!("1.2.3 1.9 {sum}\n")
+            format!("1.2.3 1.9 {sum}\nad|d&r\\ess/v1.2.3\n")
         );
     }
+    // Without an address, the recipes expect the archive in their own folder. The repository is
+    // their home page only if browsers can show it.
+    let mut fill = Command::new("sh");
+    fill.arg(packaging.join("recipes/fill.sh")).arg(folder.join("out"));
+    done(fill.env("REPOSITORY", "https://example.org/ddtc").env_remove("ARCHIVE_URL"));
+    let filled = fs::read_to_string(folder.join("out/recipe.yaml")).unwrap();
+    assert_eq!(filled, format!("1.2.3 1.9 {sum}\nhere\n  homepage: https://example.org/ddtc\n"));
     refused(&mut release("out"), "out: is there already");
     // The printed commands quote the blank and the semicolon in the address, so that a shell reads
     // them as they are meant.
@@ -684,6 +722,8 @@ fn a_debian_package_has_the_same_files() {
         "usr/lib/libddtc_preload.so",
         "usr/share/man/man1/ddtc.1.gz",
         "usr/share/doc/ddtc/copyright",
+        "usr/lib/libddtc.a",
+        "usr/lib/ddtc/yaksa/lib/libyaksa.so.0",
     ] {
         assert!(unpacked.contains(file), "{file} is not in {unpacked:#?}");
     }
@@ -702,14 +742,16 @@ fn the_spack_recipe_says_what_is_so() {
     let mut run = Command::new("python3");
     run.arg(folder.join("run.py"))
         .arg(&prefix)
-        .arg("+static")
+        .args(["+static", "+yaksa"])
         .env("INSTALL_BUILT", built())
         .env_remove("DESTDIR");
     let said = done(&mut run);
     assert!(said.lines().any(|l| l == format!("version {}", env!("CARGO_PKG_VERSION"))), "{said}");
     assert!(said.lines().any(|l| l == format!("prepend_path PATH {}/bin", prefix.display())), "{said}");
     let installed = files(&prefix);
-    assert!(installed.contains("bin/ddtc") && installed.contains("lib/libddtc.a"), "{installed:#?}");
+    for file in ["bin/ddtc", "lib/libddtc.a", "lib/ddtc/yaksa/lib/libyaksa.so"] {
+        assert!(installed.contains(file), "{file} is not in {installed:#?}");
+    }
     assert!(!installed.iter().any(|f| f.ends_with(".debug")), "{installed:#?}");
     fs::remove_dir_all(prefix.parent().unwrap()).unwrap();
     let recipe = folder.join("package.py");
