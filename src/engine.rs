@@ -240,8 +240,8 @@ impl Engine {
     /// before the layout is compiled.
     ///
     /// If `bytes` is `None`, this method compiles now in every mode that compiles, and waits if
-    /// another thread is compiling the layout. In [`Mode::Commit`] it does the same whatever `bytes`
-    /// is.
+    /// another thread is compiling the layout. In [`Mode::Commit`] it does the same whatever
+    /// `bytes` is.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -264,15 +264,15 @@ impl Engine {
     /// Counts a call of `bytes` bytes for a layout that is not compiled yet. Returns true if the
     /// layout should be compiled. That is so if the bytes of this layout have reached the lazy
     /// threshold. It is also so if the bytes that all layouts of the same `near_hash` have moved
-    /// together have reached the threshold; such layouts differ only in distances of 64 KiB or more.
-    /// A call of no bytes compiles only if the threshold is 0.
+    /// together have reached the threshold; such layouts differ only in distances of 64 KiB or
+    /// more. A call of no bytes compiles only if the threshold is 0.
     fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
         let threshold = self.0.config.lazy_threshold;
         if bytes == 0 && threshold > 0 {
             return false;
         }
-        // The shared counter must not wrap around, so a call adds at most the threshold to it, which
-        // suffices to reach the threshold.
+        // The shared counter must not wrap around, so a call adds at most the threshold to it,
+        // which suffices to reach the threshold.
         let near = |hash| self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
         let bytes = if layout.near_hash().is_some_and(near) { bytes.max(threshold) } else { bytes };
         layout.has_reached(direction, bytes, threshold)

@@ -65,8 +65,8 @@ pub enum Part {
     /// is shared.
     Pieces(Vec<EqualPieces>),
     /// All rows of a `Blocks` node, sorted within buckets by the power of two that covers their
-    /// length, as in a plan that unpacks only this node. The columns have user offsets, packed offsets and lengths. If a kernel of the
-    /// layout has an equal column, that column is shared.
+    /// length, as in a plan that unpacks only this node. The columns have user offsets, packed
+    /// offsets and lengths. If a kernel of the layout has an equal column, that column is shared.
     Buckets([Column; 3]),
     /// Nothing: the interpreter of nests moves the bytes of the node.
     Interpreted,
@@ -145,10 +145,10 @@ impl PartSlot {
     }
 }
 
-/// Adds `bytes` to `moved` and returns true if the sum has reached `threshold`. Every call after that
-/// returns true as well, so that a child process makes a kernel that a thread of its parent was
-/// making when it forked. Callers make it by [`Awaited::try_get_or_init`], so that only one thread
-/// makes it and the others need not wait.
+/// Adds `bytes` to `moved` and returns true if the sum has reached `threshold`. Every call after
+/// that returns true as well, so that a child process makes a kernel that a thread of its parent
+/// was making when it forked. Callers make it by [`Awaited::try_get_or_init`], so that only one
+/// thread makes it and the others need not wait.
 fn has_reached(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
     // At most the threshold is added at once, so that the sum does not wrap around.
     let before = moved.fetch_add(bytes.min(threshold), Relaxed);
@@ -166,10 +166,10 @@ pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
     operation: Operation,
     served: [Awaited<Tier>; 2],
-    /// Number of bytes in each direction that were counted in mode `Lazy` to decide when to compile:
-    /// bytes that calls have moved, and bytes that were given to `Committed::settled`, which moves
-    /// none. A call adds at most the lazy threshold. It adds the whole threshold if layouts of the
-    /// same `near_hash` have reached the threshold together.
+    /// Number of bytes in each direction that were counted in mode `Lazy` to decide when to
+    /// compile: bytes that calls have moved, and bytes that were given to `Committed::settled`,
+    /// which moves none. A call adds at most the lazy threshold. It adds the whole threshold if
+    /// layouts of the same `near_hash` have reached the threshold together.
     moved: [AtomicU64; 2],
     /// One slot for each node of the nest. The slots are made when a range of the packed stream is
     /// moved for the first time, or when the parts are made in advance.

@@ -12,8 +12,8 @@
 //! which compiled code inside the library was faster than conversion.
 //!
 //! Under an MPI library that the developers of ddtc have not tried, `ddtc tune` first finds out
-//! which calls give right results if they are converted (`prove`). It measures only if jobs like the
-//! one that it launches convert messages.
+//! which calls give right results if they are converted (`prove`). It measures only if jobs like
+//! the one that it launches convert messages.
 
 mod prove;
 

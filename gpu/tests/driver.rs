@@ -744,11 +744,11 @@ fn the_judge_runs() {
     assert!(said.contains("only figures follow") && !said.contains(", aim "), "{said}");
 }
 
-/// Runs the benchmark program `judge` without `--quick`, with the layouts and sizes that it measures
-/// on a GPU. From the first large buffer on, the stand-in is idle: it checks the calls of the
-/// driver, but runs no kernels, and memory has no bytes. So this test reaches all that the program
-/// does on the host at full size, such as committing a datatype with four million blocks and
-/// counting the granules that the blocks touch.
+/// Runs the benchmark program `judge` without `--quick`, with the layouts and sizes that it
+/// measures on a GPU. From the first large buffer on, the stand-in is idle: it checks the calls of
+/// the driver, but runs no kernels, and memory has no bytes. So this test reaches all that the
+/// program does on the host at full size, such as committing a datatype with four million blocks
+/// and counting the granules that the blocks touch.
 ///
 /// As the stand-in takes all transfers to last equally long, every target is reached. On an H200
 /// the targets are 0.08 lower than those for an H100: 0.84 in place of 0.92, and 0.89 in place of

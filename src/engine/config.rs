@@ -179,8 +179,8 @@ setters! {
     arena_bytes: usize;
 
     /// Sets the number of threads for one pack or unpack of at least [`Config::parallel_bytes`]
-    /// bytes. With 1, the default, no call starts a thread. An engine uses at most 1024 threads, and
-    /// takes a larger number as 1024.
+    /// bytes. With 1, the default, no call starts a thread. An engine uses at most 1024 threads,
+    /// and takes a larger number as 1024.
     ///
     /// A call is split only if it moves all packed bytes of its instances and the datatype has been
     /// compiled for its direction. Unpacking is split only if it is known that no entries of the

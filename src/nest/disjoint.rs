@@ -82,7 +82,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     ///
     /// Tables and blocks cost O(rows log rows), because their rows are sorted. A body of n nodes
     /// costs O(n log n) once, however many nodes use it. A chain of perfectly nested loops costs
-    /// O(depth^2), because each loop copies the list of the loops inside it. The result is `Unknown` if there is no memory for sorting the rows.
+    /// O(depth^2), because each loop copies the list of the loops inside it. The result is
+    /// `Unknown` if there is no memory for sorting the rows.
     pub fn disjoint(&self) -> Disjoint {
         self.disjoint_on(AddressSpace::User)
     }

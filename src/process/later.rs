@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 
 thread_local! {
-    /// Number of values that the thread is making by [`Awaited`](super::Awaited), one inside another.
+    /// Number of values that the thread is making by [`Awaited`](super::Awaited), one inside
+    /// another.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// Calls that wait for the depth to become 0, in order.
     static WAITING: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };

@@ -128,8 +128,8 @@ impl<S: Side> Scheduler<'_, S> {
         body
     }
 
-    /// Returns whether the entries are disjoint on the side that is written. The first call analyses
-    /// the nest, which takes as long as sorting all of its rows.
+    /// Returns whether the entries are disjoint on the side that is written. The first call
+    /// analyses the nest, which takes as long as sorting all of its rows.
     fn disjoint(&self) -> Disjoint {
         *self.disjoint.get_or_init(|| self.nest.disjoint_when(self.direction))
     }
@@ -406,10 +406,9 @@ impl<S: Side> Scheduler<'_, S> {
         weight(self.nest, node, self.level, limit.min(self.remaining()), 0).is_some()
     }
 
-    /// Returns true if irregular rows are to be sorted by the power of two that covers their length.
-    /// Unpacking in another order
-    /// requires disjoint entries. It suffices that the entries of each single instance are
-    /// disjoint, because instances are still moved in order.
+    /// Returns true if irregular rows are to be sorted by the power of two that covers their
+    /// length. Unpacking in another order requires disjoint entries. It suffices that the entries
+    /// of each single instance are disjoint, because instances are still moved in order.
     fn sorts_rows(&self, rows: usize) -> bool {
         // The overlap analysis is last, because it takes as long as sorting all rows.
         matches!(self.level, Level::Baseline | Level::Avx2)

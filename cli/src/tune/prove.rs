@@ -361,8 +361,8 @@ fn obstacle(converts: bool, known: bool, ranks: u32) -> Result<Option<String>, S
 /// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
 /// which the preload library later reads which kinds of calls it may convert.
 ///
-/// Tests no calls and writes no proof if the ranks are on several nodes. `new` is the proof in which
-/// no step has begun.
+/// Tests no calls and writes no proof if the ranks are on several nodes. `new` is the proof in
+/// which no step has begun.
 ///
 /// # Errors
 /// - If the program does not run.

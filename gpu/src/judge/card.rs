@@ -9,8 +9,8 @@ pub(crate) enum Card {
     Other,
 }
 
-/// Number by which the speed of a transfer on an H200 may be lower than the target for an H100. Both
-/// are fractions of a reference speed, which is higher on an H200.
+/// Number by which the speed of a transfer on an H200 may be lower than the target for an H100.
+/// Both are fractions of a reference speed, which is higher on an H200.
 const LOWER: f64 = 0.08;
 
 impl Card {
@@ -43,8 +43,8 @@ impl Card {
     }
 }
 
-/// Returns the text that says whether the speed `share` reaches the target `aim`. Both are fractions
-/// of the speed of `of`. The text is empty if there is no target.
+/// Returns the text that says whether the speed `share` reaches the target `aim`. Both are
+/// fractions of the speed of `of`. The text is empty if there is no target.
 pub(crate) fn verdict(share: f64, aim: Option<f64>, of: &str) -> String {
     let Some(aim) = aim else { return String::new() };
     let reached = if share >= aim { "reached" } else { "MISSED" };

@@ -41,8 +41,9 @@ pub(crate) struct Rows<'m>(Copy2d, PhantomData<Place<'m>>);
 
 impl<'m> Rows<'m> {
     /// Describes a copy of `rows` rows of `width` bytes from the place `from` to the place `to`. At
-    /// `from`, the rows begin `pitch` bytes apart. At `to`, each row directly follows the row before
-    /// it. There must be at least one row. Panics unless all rows lie in the memory of the places.
+    /// `from`, the rows begin `pitch` bytes apart. At `to`, each row directly follows the row
+    /// before it. There must be at least one row. Panics unless all rows lie in the memory of the
+    /// places.
     pub(crate) fn new(to: Place<'m>, from: Place<'m>, (width, pitch, rows): (u64, u64, u64)) -> Rows<'m> {
         let none = std::ptr::null_mut::<c_void>();
         let copy = Copy2d {
@@ -205,9 +206,9 @@ impl CopyKernel {
         CopyKernel(LoadedKernel::load(shape.kernel(Direction::Pack)))
     }
 
-    /// Submits a launch that copies `bytes` bytes, rounded up to a multiple of 16, from the beginning
-    /// of the memory `from` to the beginning of the memory `to`. Panics unless both have this number
-    /// of bytes.
+    /// Submits a launch that copies `bytes` bytes, rounded up to a multiple of 16, from the
+    /// beginning of the memory `from` to the beginning of the memory `to`. Panics unless both have
+    /// this number of bytes.
     pub(crate) fn submit(&self, to: &Memory<'_>, from: &Memory<'_>, bytes: u64, stream: Stream) {
         let words = bytes.div_ceil(16);
         let [to, from] = [to, from].map(|memory| memory.place(0).address(16 * words));

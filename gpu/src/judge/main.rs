@@ -89,7 +89,8 @@ const PINNED: f64 = 0.97;
 const BROKEN: i32 = 3;
 
 /// Maximum length, in bytes, of a buffer with unpacked data. A layout of [`ROWS`] is not measured
-/// if its buffer would be longer, so that the program also runs on GPUs with little memory. At 64 MiB of packed bytes, this concerns only the rows `x face, 8 B` and `y face, 1 KiB`, whose
+/// if its buffer would be longer, so that the program also runs on GPUs with little memory. At 64
+/// MiB of packed bytes, this concerns only the rows `x face, 8 B` and `y face, 1 KiB`, whose
 /// buffers would have 16 GiB and 8 GiB. The buffers of all other layouts have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
@@ -176,10 +177,11 @@ fn differences_of_elements(
 
 /// Packs `count` instances of `t` by a call of `submit`, unpacks them by another call, and compares
 /// every byte of the destination buffers, including gaps and the [`MARGIN`] bytes after each
-/// buffer, with the expected byte. The arguments of `submit` are the direction and the buffers. `low` and `high` are the bounds that
-/// [`checked_bounds`] returns. The packed bytes begin `skew` bytes after an aligned address.
-/// Unpacking is skipped if `disjoint` is false, which says that two packed bytes may belong to the
-/// same byte of user memory. Returns one message for each direction in which a byte is wrong.
+/// buffer, with the expected byte. The arguments of `submit` are the direction and the buffers.
+/// `low` and `high` are the bounds that [`checked_bounds`] returns. The packed bytes begin `skew`
+/// bytes after an aligned address. Unpacking is skipped if `disjoint` is false, which says that two
+/// packed bytes may belong to the same byte of user memory. Returns one message for each direction
+/// in which a byte is wrong.
 fn differences(
     (cuda, stream): (&Cuda, Stream),
     (t, count): (&Datatype, u64),
@@ -280,10 +282,10 @@ fn has_aims(payload: u64) -> bool {
 /// whole instances, and prints the times. If the buffer with unpacked data would be longer than
 /// [`MAX_MEASURED`], prints instead that the layout is left out. The speeds are compared with the
 /// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. If there
-/// are at most 512 KiB of packed bytes, or if there are no targets for the GPU, no speed is compared
-/// with a target. If a speed is close to its target, it is measured three times, and the median is
-/// compared. If the layout is one run of bytes in nested loops, also prints the time of the kernel
-/// with one thread for each basic element, which has no target.
+/// are at most 512 KiB of packed bytes, or if there are no targets for the GPU, no speed is
+/// compared with a target. If a speed is close to its target, it is measured three times, and the
+/// median is compared. If the layout is one run of bytes in nested loops, also prints the time of
+/// the kernel with one thread for each basic element, which has no target.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;

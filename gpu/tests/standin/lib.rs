@@ -596,8 +596,8 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -
     })
 }
 
-/// Fills device memory with a value. As after `cuMemcpyHtoD_v2`, launching a kernel is a fault until
-/// a later call has waited.
+/// Fills device memory with a value. As after `cuMemcpyHtoD_v2`, launching a kernel is a fault
+/// until a later call has waited.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemsetD8_v2(to: u64, value: u8, bytes: usize) -> c_int {
     free_call(|state| {

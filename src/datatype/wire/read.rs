@@ -386,10 +386,10 @@ impl Datatype {
     /// # Errors
     /// Returns an error of class `Truncate` if the end of the form is missing, `Unsupported` if the
     /// form has another version, and `NoMem` if there is not enough memory for an array. The class
-    /// is `Type` if this library does not have a named type of the form, or has it with another size
-    /// or alignment, or if an f90 type stands for another named type here. If a constructor refuses
-    /// its arguments, the class is that of its error. For any other bytes that are not a wire form,
-    /// the class is `Arg`. Except for `NoMem`, the error names the byte and the rule.
+    /// is `Type` if this library does not have a named type of the form, or has it with another
+    /// size or alignment, or if an f90 type stands for another named type here. If a constructor
+    /// refuses its arguments, the class is that of its error. For any other bytes that are not a
+    /// wire form, the class is `Arg`. Except for `NoMem`, the error names the byte and the rule.
     pub fn from_wire(bytes: &[u8]) -> Result<Datatype> {
         let (hash, end) = frame(bytes)?;
         let mut reader = Reader { bytes: &bytes[..end], at: HEADER, nodes: Vec::new() };
