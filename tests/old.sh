@@ -94,8 +94,8 @@ cp -r yaksa/tests/c "$inside/yaksa/tests/"
 cp tests/old/{column.c,many.c,inside.sh} preload/tests/c/throw.cpp preload/tests/c/thrown.cpp capi/tests/c/{kinds.c,check.h,integers.h} "$inside/"
 
 # Processes that the programs leave end with the namespace, and so do the mounts. MPI libraries look
-# at /sys, and glibc 2.31 makes shared memory only in a file system of its kind. QEMU lacks the system
-# call process_vm_readv, with which MPICH 5 otherwise moves long messages between processes.
+# at /sys, and glibc 2.31 makes shared memory only in a file system of its kind. QEMU lacks the
+# system call process_vm_readv, with which MPICH 5 otherwise moves long messages between processes.
 unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" sh -eu -c '
     mount -t sysfs sys "$1/sys"
     mount -t tmpfs shm "$1/dev/shm"
