@@ -333,7 +333,7 @@ fn decided_for(
     let mut known = known(host, entry, purpose, bytes, direction);
     if bytes > 0 {
         entry.moves(bytes as u64);
-        known.is_due = purpose.is_message() && is_due(host, entry, bytes as u64, known.code);
+        known.is_due = purpose.is_started() && is_due(host, entry, bytes as u64, known.code);
     }
     let facts = Facts {
         purpose,
@@ -461,6 +461,7 @@ fn known(
     let part = purpose.of_messages(entry.size(), bytes);
     let by = match purpose {
         Purpose::Send(by) | Purpose::Receive(by) => by,
+        Purpose::LaterSend | Purpose::LaterReceive => CompletedBy::LaterCall,
         _ => CompletedBy::SameCall,
     };
     let is_timed = call == Call::Message || call.is_collective();

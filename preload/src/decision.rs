@@ -98,6 +98,11 @@ pub(crate) enum Purpose {
     Send(CompletedBy),
     /// Buffer of a receive.
     Receive(CompletedBy),
+    /// Buffer of a persistent send. It belongs to the program until the send is started, so the
+    /// call that makes the request must not read it.
+    LaterSend,
+    /// Buffer of a persistent receive. It belongs to the program until the receive is started.
+    LaterReceive,
     /// Buffer of `count` elements in a collective call. All ranks pass the same number of elements,
     /// of types that have the same size.
     Elements {
@@ -268,7 +273,7 @@ impl Purpose {
         match self {
             Purpose::Send(by) | Purpose::Receive(by) | Purpose::Put(by) => by == CompletedBy::LaterCall,
             Purpose::Elements { completed_by, .. } => completed_by == CompletedBy::LaterCall,
-            Purpose::Get => true,
+            Purpose::LaterSend | Purpose::LaterReceive | Purpose::Get => true,
             Purpose::Pack { .. } | Purpose::File { .. } | Purpose::Argument { .. } => false,
         }
     }
@@ -276,6 +281,13 @@ impl Purpose {
     /// Returns true for a message between two ranks.
     #[inline]
     pub(crate) fn is_message(self) -> bool {
+        self.is_started() || matches!(self, Purpose::LaterSend | Purpose::LaterReceive)
+    }
+
+    /// Returns true for a message between two ranks whose buffer belongs to the message during the
+    /// call, so that the buffer may be read.
+    #[inline]
+    pub(crate) fn is_started(self) -> bool {
         matches!(self, Purpose::Send(_) | Purpose::Receive(_))
     }
 
@@ -284,7 +296,11 @@ impl Purpose {
     #[inline]
     pub(crate) fn call(self) -> Call {
         match self {
-            Purpose::Pack { .. } | Purpose::Send(_) | Purpose::Receive(_) => Call::Message,
+            Purpose::Pack { .. }
+            | Purpose::Send(_)
+            | Purpose::Receive(_)
+            | Purpose::LaterSend
+            | Purpose::LaterReceive => Call::Message,
             Purpose::Elements { call, .. } | Purpose::File { call, .. } | Purpose::Argument { call, .. } => {
                 call
             }
@@ -299,7 +315,7 @@ impl Purpose {
     #[inline]
     pub(crate) fn of_messages(self, size: i64, bytes: i64) -> Option<u64> {
         match self {
-            Purpose::Send(_) | Purpose::Receive(_) => Some(bytes.max(0) as u64),
+            _ if self.is_message() => Some(bytes.max(0) as u64),
             Purpose::Elements { part, .. } => Some(size.saturating_mul(part).max(0) as u64),
             _ => None,
         }
@@ -395,10 +411,12 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
     let has = |bytes: u64| Policy::has(known.payloads, bytes);
     let why_not = |bytes: u64| (!has(bytes)).then(|| outside(known.payloads, bytes));
     match purpose {
-        Purpose::Send(_) | Purpose::Receive(_) => match known.verdict {
-            None => why_not(bytes as u64),
-            Some(verdict) => (!verdict.wants(has(bytes as u64))).then_some(Bypass::Policy),
-        },
+        Purpose::Send(_) | Purpose::Receive(_) | Purpose::LaterSend | Purpose::LaterReceive => {
+            match known.verdict {
+                None => why_not(bytes as u64),
+                Some(verdict) => (!verdict.wants(has(bytes as u64))).then_some(Bypass::Policy),
+            }
+        }
         Purpose::Elements { part, convert_below, .. } => {
             // If each instance gets a gap of its own, the policy must also convert the length of a
             // single instance.
@@ -442,19 +460,21 @@ fn outside(payloads: u64, bytes: u64) -> Bypass {
 fn plan(purpose: Purpose, wire_form: WireForm, bytes: i64) -> Plan {
     match (purpose, wire_form) {
         (Purpose::Pack { .. } | Purpose::Argument { .. }, _) => Plan::Direct,
-        (Purpose::Send(_), WireForm::Gap { .. }) => Plan::PiecesWithGap,
+        (Purpose::Send(_) | Purpose::LaterSend, WireForm::Gap { .. }) => Plan::PiecesWithGap,
         // A message that is received into a staging buffer may be cut at any byte, because the
         // bytes are unpacked only after all of them have arrived.
-        (Purpose::Receive(_), WireForm::Gap { .. }) => Plan::BytesWithGap,
+        (Purpose::Receive(_) | Purpose::LaterReceive, WireForm::Gap { .. }) => Plan::BytesWithGap,
         (Purpose::Elements { .. }, WireForm::Gap { .. }) => Plan::ElementsWithGap,
-        (Purpose::Send(_) | Purpose::Put(_), WireForm::Segments { whole, .. }) if bytes > whole => {
+        (Purpose::Send(_) | Purpose::LaterSend | Purpose::Put(_), WireForm::Segments { whole, .. })
+            if bytes > whole =>
+        {
             Plan::Uncut
         }
-        (Purpose::Send(_) | Purpose::Put(_) | Purpose::Receive(_) | Purpose::Get, _) => Plan::Packed,
         (Purpose::Elements { .. }, _) => Plan::Elements,
         // The MPI library compares the size of the type with that of the file view, and returns in
         // the status how many elements were moved. So size and count must stay the same.
         (Purpose::File { .. }, _) => Plan::FileElements,
+        _ => Plan::Packed,
     }
 }
 

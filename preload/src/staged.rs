@@ -247,7 +247,7 @@ impl Staged {
     /// As for `MPI_Send_init`.
     #[inline]
     pub(crate) unsafe fn send_later(&mut self, given: UserBuffer, peer: c_int) -> UserBuffer {
-        let purpose = Purpose::Send(self.completed_by);
+        let purpose = Purpose::LaterSend;
         // SAFETY: as the caller promises. An `Origin` is looked at only for what is received, so
         // any value does for a send.
         let Some(staging) = (unsafe {
@@ -273,7 +273,39 @@ impl Staged {
         origin: Origin,
     ) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let replacement = unsafe { self.received(given, peer, origin, Purpose::Receive(self.completed_by)) };
+        unsafe { self.expected(given, peer, origin, Purpose::Receive(self.completed_by)) }
+    }
+
+    /// Stages the buffer of a persistent receive if the buffer is to be converted. Returns the
+    /// arguments for the MPI library.
+    ///
+    /// # Safety
+    /// As for `MPI_Recv_init`.
+    #[inline]
+    pub(crate) unsafe fn receive_later(
+        &mut self,
+        given: UserBuffer,
+        peer: c_int,
+        origin: Origin,
+    ) -> UserBuffer {
+        // SAFETY: as the caller promises.
+        unsafe { self.expected(given, Some(peer), origin, Purpose::LaterReceive) }
+    }
+
+    /// Stages the buffer of a receive for `purpose`, and marks the end of the staging buffer.
+    ///
+    /// # Safety
+    /// As for `MPI_Recv` or, if `purpose` is [`Purpose::LaterReceive`], for `MPI_Recv_init`.
+    #[inline]
+    unsafe fn expected(
+        &mut self,
+        given: UserBuffer,
+        peer: Option<c_int>,
+        origin: Origin,
+        purpose: Purpose,
+    ) -> UserBuffer {
+        // SAFETY: as the caller promises.
+        let replacement = unsafe { self.received(given, peer, origin, purpose) };
         for incoming in &self.receives {
             if let Incoming::Message(staging) = incoming {
                 // SAFETY: the staging buffers of this call were just made, and the MPI library has
@@ -284,7 +316,7 @@ impl Staged {
         replacement
     }
 
-    /// Stages the buffer of a receive as [`Staged::receive`] does, but does not mark the end of the
+    /// Stages the buffer of a receive as [`Staged::expected`] does, but does not mark the end of the
     /// staging buffer. The mark shows after an error whether a message has filled the staging
     /// buffer.
     ///

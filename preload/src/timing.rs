@@ -17,9 +17,11 @@ use crate::{eligible, gpu, overhead_budget, timed, wrong_map};
 
 /// Measures how long the MPI library and our kernel take to pack a message that is about to be sent
 /// or received. The times serve this message and all later messages of the same layout and size
-/// class. Does nothing in any of these cases: the overhead budget is used up, the packing of the
-/// MPI library may not be timed ([`eligible::timing`]) or does not produce raw bytes, a GPU runtime
-/// is loaded, or this thread is inside another call that ddtc makes to the MPI library.
+/// class. Must not be called for a persistent message, whose buffer belongs to the program until
+/// the message is started. Does nothing in any of these cases: the overhead budget is used up, the
+/// packing of the MPI library may not be timed ([`eligible::timing`]) or does not produce raw bytes,
+/// a GPU runtime is loaded, or this thread is inside another call that ddtc makes to the MPI
+/// library.
 #[cold]
 pub(crate) fn time(
     host: &'static Host,

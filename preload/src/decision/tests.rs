@@ -155,6 +155,8 @@ fn each_fact_decides_as_the_table_says() {
         // Cases that differ in the form in which the MPI library gets the packed bytes.
         (wire(SEND, GAP), Stage(Plan::PiecesWithGap)),
         (wire(Purpose::Receive(LaterCall), GAP), Stage(Plan::BytesWithGap)),
+        (wire(Purpose::LaterReceive, GAP), Stage(Plan::BytesWithGap)),
+        (wire(Purpose::LaterSend, GAP), Stage(Plan::PiecesWithGap)),
         (wire(SEND, SEGMENTS), Stage(Plan::Uncut)),
         (with_bytes(wire(SEND, SEGMENTS), 4096), Stage(Plan::Packed)),
         (wire(Purpose::Receive(SameCall), SEGMENTS), Stage(Plan::Packed)),
@@ -184,6 +186,8 @@ fn for_each_facts(mut with: impl FnMut(&Facts)) {
         PACK,
         SEND,
         Purpose::Receive(LaterCall),
+        Purpose::LaterSend,
+        Purpose::LaterReceive,
         elements(11, 0),
         elements(2, 0),
         elements(2, 1000),

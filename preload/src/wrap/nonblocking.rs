@@ -146,7 +146,12 @@ pub(super) unsafe fn irecv<N: Count>(
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the arguments are those of a receive, as the caller promises, and `given` is its
     // buffer.
-    unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::once) }
+    unsafe {
+        let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
+            staged.receive(given, Some(source), Origin::Named(comm))
+        });
+        received::<N>(host, forms, (staged, r), (source, tag, comm), request, Operation::once)
+    }
 }
 
 /// # Safety
@@ -166,29 +171,33 @@ pub(super) unsafe fn recv_init<N: Count>(
     let given = UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] };
     // SAFETY: the arguments are those of a persistent receive, as the caller promises, and `given`
     // is its buffer.
-    unsafe { receive::<N>(host, forms, given, (source, tag, comm), request, Operation::persistent) }
+    unsafe {
+        let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
+            staged.receive_later(given, source, Origin::Named(comm))
+        });
+        received::<N>(host, forms, (staged, r), (source, tag, comm), request, Operation::persistent)
+    }
 }
 
-/// Stages the buffer of a nonblocking or persistent receive, and calls the MPI library. `make`
-/// makes the operation of the request from the staged buffer.
+/// Calls the MPI library for a nonblocking or persistent receive into the buffer `r`: a staging
+/// buffer or, if nothing is staged, the program's buffer. `make` makes the operation of the request
+/// from `staged`.
 ///
 /// # Safety
-/// As `MPI_Irecv` or `MPI_Recv_init`, with the buffer `given`.
+/// As `MPI_Irecv` or `MPI_Recv_init`. `r` must be the buffer with which the MPI library must be
+/// called after `staged` was staged.
 #[inline]
-unsafe fn receive<N: Count>(
+unsafe fn received<N: Count>(
     host: &'static Host,
     forms: Forms<StartFn<Out, c_int>, StartFn<Out, i64>>,
-    given: UserBuffer,
+    (staged, r): (Staged, UserBuffer),
     (source, tag, comm): (Int, Int, Handle),
     request: Out,
     make: impl FnOnce(Staged) -> Box<Operation>,
 ) -> c_int {
-    // SAFETY: the caller promises the arguments of a receive into `given`. `r` is `given` or a
-    // staging buffer for its message. Something is staged only if `request` is not null.
+    // SAFETY: the caller promises the arguments of the receive, with a buffer `r` into which the
+    // MPI library may receive. Something is staged only if `request` is not null.
     unsafe {
-        let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
-            staged.receive(given, Some(source), Origin::Named(comm))
-        });
         start(host, request, staged, make, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
         })

@@ -111,6 +111,19 @@ fn types_and_communicators_live_and_die() {
     assert!(!text.contains("reused 0 "), "{text}");
 }
 
+/// Checks that the calls that make persistent requests neither read nor write the program's
+/// buffers, which belong to the program until the requests are started. With this policy, ddtc times
+/// the first message of a type.
+#[test]
+fn buffers_of_persistent_requests_are_not_touched_before_the_start() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
+        for policy in ["measure", "all"] {
+            let run = host.run(host.compile("untouched", &[])).preload().env("DDTC_POLICY", policy);
+            assert_eq!(run.text().0, "wrong 0\n", "{host:?} {policy}");
+        }
+    }
+}
+
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {
