@@ -51,6 +51,12 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
         hook.enable_again();
     }
     let code = call();
+    if code == 0
+        && host.abi.is_some()
+        && let Some(_inside) = Inside::enter()
+    {
+        guard(|| types::begin_epoch(host));
+    }
     // The overhead budget grows with the time that the program has run. That time begins here,
     // because an initialization takes some tenths of a second, in which no conversion can gain
     // anything.

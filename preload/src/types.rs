@@ -118,6 +118,18 @@ pub(crate) fn is_hosts(
 
 static KEYVAL: Keyval = Keyval::new();
 
+/// Begins an epoch for datatypes: makes the keyval, before the program makes keyvals of its own.
+/// MPICH gives it a smaller handle than theirs then, unless the program has made keyvals before the
+/// initialization. It keeps the attributes of a type sorted by the handles of their keyvals, but
+/// inserts a new attribute after the first one with a larger handle, without looking whether the
+/// type has the attribute already (5.0.1, `MPIR_Type_set_attr_impl`). So if ddtc's handle were
+/// larger, an attribute that the program sets twice would be in the list twice.
+pub(crate) fn begin_epoch(host: &Host) {
+    if mode() != Mode::Off {
+        let _ = keyval(host);
+    }
+}
+
 fn keyval(host: &Host) -> Option<c_int> {
     let make = || {
         let mut keyval = 0;

@@ -124,6 +124,20 @@ fn buffers_of_persistent_requests_are_not_touched_before_the_start() {
     }
 }
 
+/// Checks that a program sees its own attributes of a type as without the preload library, although
+/// ddtc sets an attribute too. MPICH can have an attribute twice in the list of a type if the handle
+/// of an older attribute's keyval is larger.
+#[test]
+fn attributes_of_types_are_set_again() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
+        let program = host.compile("attributes", &[]);
+        let unmodified = host.run(&program).arg("set-again").text().0;
+        assert!(unmodified.ends_with("deleted 11 flag 0\ndeleted 11\n"), "{host:?} {unmodified}");
+        let run = host.run(&program).arg("set-again").preload().env("DDTC_POLICY", "all");
+        assert_eq!(run.text().0, unmodified, "{host:?}");
+    }
+}
+
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {
