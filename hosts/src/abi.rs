@@ -113,6 +113,9 @@ pub struct Abi {
     /// `MPI_REQUEST_NULL`; 0 if it is the address of a symbol.
     pub request_null: u64,
     pub request_null_symbol: &'static str,
+    /// `MPI_MESSAGE_NO_PROC`; 0 if it is the address of a symbol.
+    pub message_no_proc: u64,
+    pub message_no_proc_symbol: &'static str,
     /// `MPI_COMM_NULL`; 0 if it is the address of a symbol.
     pub comm_null: u64,
     pub comm_null_symbol: &'static str,
@@ -218,6 +221,8 @@ pub static MPICH: Abi = Abi {
     topologies: [1, 2, 3],
     request_null: 0x2c00_0000,
     request_null_symbol: "",
+    message_no_proc: 0x6c00_0000,
+    message_no_proc_symbol: "",
     comm_null: 0x0400_0000,
     comm_null_symbol: "",
     errors_return: 0x5400_0001,
@@ -285,6 +290,8 @@ pub static OPEN_MPI: Abi = Abi {
     topologies: [2, 1, 3],
     request_null: 0,
     request_null_symbol: "ompi_request_null",
+    message_no_proc: 0,
+    message_no_proc_symbol: "ompi_message_no_proc",
     comm_null: 0,
     comm_null_symbol: "ompi_mpi_comm_null",
     errors_return: 0,
@@ -344,6 +351,8 @@ pub static STANDARD: Abi = Abi {
     topologies: [212, 211, 213],
     request_null: 0x180,
     request_null_symbol: "",
+    message_no_proc: 0x129,
+    message_no_proc_symbol: "",
     comm_null: 0x100,
     comm_null_symbol: "",
     errors_return: 0x143,

@@ -27,6 +27,18 @@ pub(crate) unsafe fn handle_at(host: &Host, at: *const c_void) -> HandleWord {
     }
 }
 
+/// Returns the rank at the other end of a matched receive if it is known: `MPI_PROC_NULL` for the
+/// message `MPI_MESSAGE_NO_PROC`, otherwise `None`.
+///
+/// # Safety
+/// `message` must be null or point to the handle of a message.
+pub(crate) unsafe fn sender_of(host: &Host, message: *const c_void) -> Option<c_int> {
+    // SAFETY: the pointer is not null, so it points to a handle, as the caller promises.
+    let is_no_proc =
+        !message.is_null() && unsafe { handle_at(host, message) } & host.mask == host.message_no_proc;
+    host.abi.filter(|_| is_no_proc).map(|abi| abi.proc_null)
+}
+
 /// Returns the error code of a call of a function that the MPI library should have but lacks.
 pub(crate) fn missing(host: &Host) -> c_int {
     host.abi.map_or(NO_HOST, |a| a.err_other)

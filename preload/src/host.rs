@@ -334,6 +334,8 @@ pub(crate) struct Host {
     pub(crate) myself: u64,
     /// `MPI_COMM_NULL`.
     pub(crate) comm_null: u64,
+    /// Handle `MPI_MESSAGE_NO_PROC`.
+    pub(crate) message_no_proc: u64,
     /// Handle `MPI_REQUEST_NULL`.
     pub(crate) request_null: u64,
     /// Handle `MPI_PACKED`.
@@ -449,6 +451,7 @@ impl Host {
             myself: abi.map_or(0, |a| a.myself),
             request_null: abi.map_or(0, |a| a.request_null),
             comm_null: abi.map_or(0, |a| a.comm_null),
+            message_no_proc: abi.map_or(0, |a| a.message_no_proc),
             packed: 0,
             byte: 0,
             own_runs: if settings().policy == Choice::All { i64::MAX } else { profile.costs.own_runs },
@@ -531,6 +534,7 @@ impl Host {
             self.type_null = data(abi.type_null_symbol);
             self.request_null = data(abi.request_null_symbol);
             self.comm_null = data(abi.comm_null_symbol);
+            self.message_no_proc = data(abi.message_no_proc_symbol);
         }
         self.packed = self.handle(Named::Packed).unwrap_or(0);
         self.byte = self.handle(Named::Byte).unwrap_or(0);

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use ddtc::internal::count::Count;
 
 use crate::forms::{Form, Forms, forward};
+use crate::handles::sender_of;
 use crate::host::Host;
 use crate::partial_element::Origin;
 use crate::signatures::{Handle, In, Int, Out};
@@ -96,7 +97,7 @@ pub(super) unsafe fn mrecv<N: Count>(
     unsafe {
         let r = staged.receive(
             UserBuffer { buf, count: count.wide(), datatype, entry: forms.entries[0] },
-            None,
+            sender_of(host, message),
             Origin::Matched,
         );
         staged.receiving(status, |s| forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(s)))

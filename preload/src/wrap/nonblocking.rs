@@ -12,7 +12,7 @@ use crate::call_memory::{handlers_begun, start};
 use crate::completing::found;
 use crate::eligible;
 use crate::forms::{Form, Forms, forward};
-use crate::handles::{NO_HOST, missing};
+use crate::handles::{NO_HOST, missing, sender_of};
 use crate::host::{Host, host};
 use crate::partial_element::Origin;
 use crate::requests::{self, Operation};
@@ -355,7 +355,7 @@ pub(super) unsafe fn imrecv<N: Count>(
     // or a staging buffer for its message. Something is staged only if `request` is not null.
     unsafe {
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
-            staged.receive(given, None, Origin::Matched)
+            staged.receive(given, sender_of(host, message), Origin::Matched)
         });
         start(host, request, staged, Operation::once, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(request))

@@ -138,6 +138,23 @@ fn attributes_of_types_are_set_again() {
     }
 }
 
+/// Checks that matched receives from `MPI_PROC_NULL` are bypassed. They are complete at once, under a
+/// request that is shared, so staging buffers of such receives would never be given back.
+#[test]
+fn matched_receives_from_no_process_are_bypassed() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
+        let folder = scratch(&format!("noproc-{host:?}"));
+        let file = folder.join("report.json");
+        let run = host.run(host.compile("noproc", &[])).preload().env("DDTC_POLICY", "all");
+        let (text, errors) = run.env("DDTC_STAGING_MIB", "1").env("DDTC_REPORT", &file).text();
+        assert_eq!(text, "wrong 0\n", "{host:?} {errors}");
+        let said = report(&fs::read_to_string(&file).unwrap());
+        assert_eq!(said["bypassed_nothing_to_move"], 180, "{host:?} {said:?}");
+        assert_eq!(said["bypassed_over_staging_limit"], 0, "{host:?} {said:?}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {
