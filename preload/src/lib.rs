@@ -21,6 +21,7 @@ mod canary;
 mod check;
 mod comms;
 mod completing;
+mod conversions;
 mod convert;
 mod convertor_hook;
 mod counted;

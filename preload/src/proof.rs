@@ -14,8 +14,6 @@ use ddtc_hosts::proof::{self, Grant, Key};
 use ddtc_hosts::transport::{Transports, in_words, nodes};
 use ddtc_hosts::tried::Kinds;
 
-use crate::counted;
-use crate::eligible;
 use crate::guard::guard;
 use crate::host::{self, Host};
 use crate::loader::identities;
@@ -122,19 +120,4 @@ pub unsafe extern "C-unwind" fn ddtc_proof_key(text: *mut c_char, room: c_int) -
         text.add(key.len()).write(0);
     }
     length as c_int
-}
-
-/// Returns the number of messages that compiled code has packed (`of` is 0) or unpacked (1), or of
-/// calls in which something was converted (2). If `of` is 3, returns 1 if messages of this process
-/// may be converted, and 0 otherwise. Returns 0 for any other `of`. Calls are counted only if a
-/// report or a record is requested, messages also while they are checked or shown to a profiler.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn ddtc_conversions(of: c_int) -> u64 {
-    match of {
-        0 => counted::MESSAGES_PACKED.get(),
-        1 => counted::MESSAGES_UNPACKED.get(),
-        2 => counted::CALLS_CONVERTED.get(),
-        3 => guard(|| host::host().is_some_and(eligible::messages)).unwrap_or(false).into(),
-        _ => 0,
-    }
 }
