@@ -10,6 +10,7 @@
 //! world or of a session) to the finalization of the last user of MPI, when all handles lose their
 //! meaning.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use ddtc::internal::committed::Committed;
@@ -82,7 +83,7 @@ pub(crate) fn mode() -> Mode {
 /// and compiles it if the mode requires that. In mode `off`, `adopt` does nothing.
 pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     let handle = datatype & host.mask;
-    if [0, host.type_null].contains(&handle) {
+    if [0, host.type_null, FREEING.get()].contains(&handle) {
         return;
     }
     // If a PMPI layer takes messages, the handle may be known to the layer alone, so the MPI
@@ -96,6 +97,24 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);
     }
+}
+
+thread_local! {
+    /// Handle of the type that this thread is freeing; 0 if there is none.
+    static FREEING: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Frees the type with this masked handle by running `free`. Delete callbacks of the program run
+/// meanwhile and may use the type. Such uses must not make ddtc record or decode it again: the MPI
+/// library may refuse to be asked about it, and would not delete a new attribute.
+#[inline]
+pub(crate) fn freeing(handle: u64, free: impl FnOnce() -> c_int) -> c_int {
+    let outer = FREEING.replace(handle);
+    // A callback of the program may leave `free` by a jump. The handle then stays, and this thread
+    // decodes no type of that handle until it frees another type.
+    let code = free();
+    FREEING.set(outer);
+    code
 }
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type

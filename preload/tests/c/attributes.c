@@ -51,9 +51,40 @@ static void set_again(void) {
   printf("deleted %d\n", deleted);
 }
 
+static int pack_deleted(MPI_Datatype t, int k, void *value, void *extra) {
+  (void)k, (void)value, (void)extra;
+  static int user[4096], packed[4096];
+  for (int i = 0; i < 5; i++) {
+    int at = 0;
+    MPI_Pack(user, 1, t, packed, sizeof packed, &at, MPI_COMM_SELF);
+    deleted += at == 400;
+  }
+  return MPI_SUCCESS;
+}
+
+/* Types whose delete callback packs with them. The next type may get the handle of the freed one,
+ * and has another layout. */
+static void pack_while_deleted(void) {
+  static int user[4096], packed[100];
+  int k, wrong = 0;
+  for (int i = 0; i < 4096; i++) user[i] = i;
+  MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, pack_deleted, &k, NULL);
+  for (int round = 0; round < 20; round++) {
+    int stride = 2 + round % 7, at = 0;
+    MPI_Datatype t = gaps(100, stride);
+    MPI_Type_set_attr(t, k, NULL);
+    MPI_Pack(user, 1, t, packed, sizeof packed, &at, MPI_COMM_SELF);
+    for (int i = 0; i < 100; i++) wrong += packed[i] != i * stride;
+    MPI_Type_free(&t);
+  }
+  MPI_Type_free_keyval(&k);
+  printf("packed %d wrong %d\n", deleted, wrong);
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   if (!strcmp(argv[1], "set-again")) set_again();
+  if (!strcmp(argv[1], "dying")) pack_while_deleted();
   MPI_Finalize();
   return 0;
 }

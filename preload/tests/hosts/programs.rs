@@ -155,6 +155,17 @@ fn matched_receives_from_no_process_are_bypassed() {
     }
 }
 
+/// Checks that a type can be used by a delete callback of the program while it is freed. ddtc must not
+/// decode it then: Open MPI refuses to be asked about it, and the handle is given to another type.
+#[test]
+fn types_are_used_while_they_are_freed() {
+    for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
+        let run = host.run(host.compile("attributes", &[])).arg("dying").preload();
+        let (text, errors) = run.env("DDTC_POLICY", "all").text();
+        assert_eq!(text, "packed 100 wrong 0\n", "{host:?} {errors}");
+    }
+}
+
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {
