@@ -170,6 +170,20 @@ fn free_keyval(host: &Host, mut keyval: c_int) {
 
 /// Forgets all communicators at the end of the epoch, after which handles have no meaning.
 pub(crate) fn end_epoch(host: &Host) {
+    forget_all();
+    if let Some(keyval) = KEYVAL.take() {
+        free_keyval(host, keyval);
+    }
+}
+
+/// Forgets what was learnt about communicators while the MPI library was finalized, without a call
+/// of the MPI library.
+pub(crate) fn forget_after_end() {
+    forget_all();
+    let _ = KEYVAL.take();
+}
+
+fn forget_all() {
     for named in [&WORLD, &MYSELF] {
         named.handle.store(0, Ordering::Release);
         named.forget();
@@ -177,9 +191,6 @@ pub(crate) fn end_epoch(host: &Host) {
     // The entries are not given back here. The delete callback gives them back when the MPI library
     // deletes the attributes.
     OTHERS.forget_all(|_| ());
-    if let Some(keyval) = KEYVAL.take() {
-        free_keyval(host, keyval);
-    }
 }
 
 /// Copy callback of the attribute, which gives the duplicate of a communicator no attribute. The

@@ -98,6 +98,15 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
         if host.abi.is_some() {
             requests::end_epoch();
             windows::end_epoch();
+            // Delete callbacks of the program, such as those of `MPI_COMM_SELF`, ran during `call`
+            // and may have used types and communicators.
+            guard(|| {
+                types::forget_after_end();
+                own_types::forget_after_end();
+                comms::forget_after_end();
+                files::end_epoch();
+                eligible::end_epoch();
+            });
         }
         if let Some(hook) = hook(host) {
             hook.disable();

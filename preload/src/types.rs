@@ -427,3 +427,13 @@ pub(crate) fn end_epoch(host: &Host) {
         free_keyval(host, keyval);
     }
 }
+
+/// Forgets what was learnt about datatypes while the MPI library was finalized: it runs delete
+/// callbacks of the program, which may use types. Makes no call of the MPI library, whose handles
+/// and keyvals have no meaning any more.
+pub(crate) fn forget_after_end() {
+    table::forget_all();
+    hotness::forget_all();
+    known::forget_all();
+    let _ = KEYVAL.take();
+}

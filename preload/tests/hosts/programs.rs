@@ -166,6 +166,18 @@ fn types_are_used_while_they_are_freed() {
     }
 }
 
+/// Checks that what a delete callback of `MPI_COMM_SELF` makes ddtc learn during `MPI_Finalize` does
+/// not outlive the finalization. Open MPI's wheel crashes when MPI is initialized again, so the
+/// program runs under MPICH alone.
+#[test]
+fn types_of_the_last_callbacks_are_forgotten() {
+    for host in [Host::Mpich, Host::MpichStandard] {
+        let run = host.run(host.compile("last_callbacks", &[])).preload().env("DDTC_POLICY", "all");
+        let (text, errors) = run.text();
+        assert_eq!(text, "wrong 0\n", "{host:?} {errors}");
+    }
+}
+
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {
