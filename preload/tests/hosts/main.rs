@@ -31,6 +31,7 @@ mod programs;
 mod proofs;
 mod published;
 mod reduce;
+mod release_script;
 mod repro;
 mod reused;
 mod scalapack;
