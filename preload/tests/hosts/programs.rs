@@ -150,7 +150,7 @@ fn matched_receives_from_no_process_are_bypassed() {
         assert_eq!(text, "wrong 0\n", "{host:?} {errors}");
         let said = report(&fs::read_to_string(&file).unwrap());
         assert_eq!(said["bypassed_nothing_to_move"], 180, "{host:?} {said:?}");
-        assert_eq!(said["bypassed_over_staging_limit"], 0, "{host:?} {said:?}");
+        assert_eq!(said["messages_over_staging_limit"], 0, "{host:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();
     }
 }
