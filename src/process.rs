@@ -20,7 +20,7 @@
 //! * Long work is not done in a section. A compile may be under way when the process forks;
 //!   [`Awaited`] then lets the child do the work again.
 //! * A thread that makes the value of an [`Awaited`] calls no function of the program that may call
-//!   the library: such calls are put off by [`later`].
+//!   the library: such calls are put off by [`later()`].
 //! * Entering a section usually writes no memory that other threads write. Exceptions are the first
 //!   section of a thread, a section during a fork, and sections of threads that share a slot.
 //!

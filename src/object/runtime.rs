@@ -92,8 +92,8 @@ pub fn config() -> Config {
 ///
 /// # Errors
 /// The errors of `change`; class `Arg` for a CPU level that this machine does not run, or for a
-/// number of threads that is not 1 to [`MAX_THREADS`]. If there is an error, the configuration does
-/// not change.
+/// number of threads that is not 1 to 1024. If there is an error, the configuration does not
+/// change.
 pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     let mut state = state();
     let mut config = state.config.get_or_insert_default().clone();
