@@ -113,4 +113,5 @@ Description: derived datatype compiler for MPI
  that explains, measures and draws datatypes.
 CONTROL
 mkdir -p "$out"
-dpkg-deb --root-owner-group --build "$root" "$out/ddtc_$version-1_$debian.deb"
+# Ubuntu compresses by zstd otherwise, which Debian 11 cannot read.
+dpkg-deb -Zxz --root-owner-group --build "$root" "$out/ddtc_$version-1_$debian.deb"

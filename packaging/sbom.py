@@ -78,8 +78,8 @@ def bom() -> dict[str, object]:
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        # The same commit always gives the same document.
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, commit)}",
+        # The same commit and machine always give the same document.
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, f'{commit} {MACHINE}')}",
         "version": 1,
         "metadata": {"timestamp": time, "component": release},
         "components": [*components, standard],

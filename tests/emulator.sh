@@ -19,7 +19,8 @@ find_emulator() {
 }
 
 # Has the kernel start programs for aarch64 with the emulator until this script ends. With the flag
-# F the kernel opens the emulator now, so that programs in any root find it.
+# F the kernel opens the emulator now, so that programs in any root find it. The emulator must be
+# linked statically, because other roots lack its libraries.
 emulate() {
     local binfmt=/proc/sys/fs/binfmt_misc name=ddtc-aarch64
     [ -e $binfmt/register ] || mount -t binfmt_misc none $binfmt || fail "the kernel has no binfmt_misc, with which it starts programs for another machine: use another kernel, or run this on an aarch64 machine"

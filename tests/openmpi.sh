@@ -58,7 +58,7 @@ case ${1-} in
         case $movers${3-} in
             1--cost) cost=1 ;;
             1--times) times=1 ;;
-            1 | "${3-}") ;;
+            1 | '') ;;
             *) fail "$1 $2 $3: no such argument: give --cost or --times after the archive, or nothing" ;;
         esac
         ;;

@@ -17,6 +17,7 @@ there() {
         nightly) rustup run "$nightly" rustc --version >/dev/null 2>&1 && rustup run "$nightly" cargo miri --version >/dev/null 2>&1 ;;
         apt) command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ;;
         lmod) [ -x /usr/share/lmod/lmod/libexec/lmod ] ;;
+        DDTC_QEMU) [ "$(uname -m)" = aarch64 ] || command -v "${DDTC_QEMU:-}" >/dev/null ;;
         DDTC_*) [ -e "${!1:-}" ] ;;
         *) command -v "$1" >/dev/null ;;
     esac

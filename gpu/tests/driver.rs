@@ -751,14 +751,17 @@ fn the_judge_runs() {
 /// and counting the granules that the blocks touch.
 ///
 /// As the stand-in takes all transfers to last equally long, every target is reached. On an H200
-/// the targets are 0.08 lower than those for an H100: 0.84 in place of 0.92, and 0.89 in place of
-/// 0.97 for pinned memory.
+/// the targets are 0.08 lower than those for an H100, such as 0.84 in place of 0.92, but 0.97 for
+/// pinned memory on both.
 #[test]
 fn the_judge_runs_at_full_size() {
     let (status, said, error) = judge_with(&[], &[("STANDIN_IDLES", "1"), ("STANDIN_NAME", "NVIDIA H200")]);
     assert_eq!(status, Some(0), "{said}{error}");
     assert!(said.starts_with("NVIDIA H200, driver "), "{said}");
-    assert!(said.contains("\nThe aims of speeds are 0.08 lower than those for an H100.\n"), "{said}");
+    assert!(
+        said.contains("\nThe aims of speeds are 0.08 lower than those for an H100, but for pinned memory.\n"),
+        "{said}"
+    );
     assert!(said.contains(" us, aim 1 us more: "), "{said}");
     let has = |parts: &[&str]| {
         let found = said.lines().any(|l| parts.iter().all(|part| l.contains(part)));
@@ -772,7 +775,7 @@ fn the_judge_runs_at_full_size() {
     has(&["16 B, ascending", " pack ", " 67108864 B ", " of the bound, aim 0.84: reached"]);
     has(&["16 B, shuffled", " unpack ", " 67108864 B "]);
     has(&["z face, 16 KiB", " pack ", " 1048576 B ", " of the copy kernel, aim 0.82: reached"]);
-    has(&["pinned memory", " unpack ", " 67108864 B ", " of the copy kernel, aim 0.89: reached"]);
+    has(&["pinned memory", " unpack ", " 67108864 B ", " of the copy kernel, aim 0.97: reached"]);
     // There are no targets at 16 KiB.
     assert!(!said.lines().any(|l| l.contains(" 16384 B ") && l.contains("aim")), "{said}");
     // The processor time is a real time, of which this test knows nothing.

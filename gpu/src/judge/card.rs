@@ -10,7 +10,7 @@ pub(crate) enum Card {
 }
 
 /// Number by which the speed of a transfer on an H200 may be lower than the target for an H100.
-/// Both are fractions of a reference speed, which is higher on an H200.
+/// Both are fractions of a reference speed, which is higher on an H200 (`docs/GPU.md`, "Targets").
 const LOWER: f64 = 0.08;
 
 impl Card {
@@ -33,11 +33,19 @@ impl Card {
         }
     }
 
+    /// Returns the target speed on this GPU of a transfer between device memory and host memory. The
+    /// bus limits its speed, and the copy kernel with which it is compared, on an H200 as on an H100.
+    pub(crate) fn aim_over_the_bus(self, aim: f64) -> Option<f64> {
+        (self != Card::Other).then_some(aim)
+    }
+
     /// Returns a sentence that says which target speeds hold on this GPU.
     pub(crate) fn rule(self) -> String {
         match self {
             Card::H100 => "The aims are those for an H100.".to_owned(),
-            Card::H200 => format!("The aims of speeds are {LOWER:.2} lower than those for an H100."),
+            Card::H200 => format!(
+                "The aims of speeds are {LOWER:.2} lower than those for an H100, but for pinned memory."
+            ),
             Card::Other => "There are aims only for an H100 and an H200: only figures follow.".to_owned(),
         }
     }

@@ -401,7 +401,7 @@ fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     let (user, device) = (rig.cuda.filled(1, 2 * payload), rig.cuda.filled(2, payload));
     let host = rig.cuda.pinned(payload);
     let buffers = Buffers { count: payload / 8, user: (&user, 0), packed: host.place(0) };
-    let aim = rig.card.aim(PINNED).filter(|_| has_aims(payload));
+    let aim = rig.card.aim_over_the_bus(PINNED).filter(|_| has_aims(payload));
     for direction in Direction::BOTH {
         let call = Call::new(&layout, direction, buffers);
         let (to, from) = if direction == Direction::Pack { (&host, &device) } else { (&device, &host) };
