@@ -154,7 +154,13 @@ def opened(text=LAYOUT, device=0):
     return CudaLayout(Datatype(text).commit(), device)
 
 
-class Transfers(unittest.TestCase):
+class Case(unittest.TestCase):
+    def refused(self, part, call, error=ddtc.Error):
+        with self.assertRaisesRegex(error, part):
+            call()
+
+
+class Transfers(Case):
     def setUp(self):
         self.user, self.committed = sample(800), Datatype(LAYOUT).commit()
         self.packed = self.committed.packed(self.user, count=10)
@@ -315,11 +321,7 @@ class Example(unittest.TestCase):
         self.assertEqual(len(waits), 2)
 
 
-class Refusals(unittest.TestCase):
-    def refused(self, part, call, error=ddtc.Error):
-        with self.assertRaisesRegex(error, part):
-            call()
-
+class Refusals(Case):
     def test_arguments(self):
         user, packed = Memory(sample(800)), Memory(b"\xa5" * 400)
         array, target = Interface(user), Interface(packed)
