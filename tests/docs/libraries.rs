@@ -48,11 +48,11 @@ fn gains_only_inside(run: &Run) -> bool {
     ONLY_INSIDE.iter().any(|(family, series)| run.family == *family && run.version.starts_with(series))
 }
 
-/// Returns the names of the releases under which messages gain only inside the library.
+/// Returns the names of the series under which messages gain only inside the library.
 fn only_inside(runs: &[Run]) -> String {
     let mut names: Vec<String> = Vec::new();
     for run in runs.iter().filter(|run| gains_only_inside(run)) {
-        let name = format!("{} {}", FAMILIES[run.family].1, numbers(&run.version));
+        let name = format!("{} {}", FAMILIES[run.family].1, numbers(&run.version[..2]));
         if !names.contains(&name) {
             names.push(name);
         }

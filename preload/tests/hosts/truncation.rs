@@ -79,7 +79,7 @@ impl<'a> Received<'a> {
                 || unmodified.class == 0)
             && (self.came == unmodified.came
                 || host != Host::OpenMpi && filled(self)
-                || self.came == 0 && unmodified.came < room)
+                || matches!(host, Host::OpenMpi | Host::OpenMpi4) && self.came == 0 && unmodified.came < room)
             && (self.count == unmodified.count
                 || self.class != unmodified.class
                 || self.count == room * self.unit)
