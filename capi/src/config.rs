@@ -229,7 +229,7 @@ impl tracing::Subscriber for Log {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let Some(hook) = hook() else { return };
+        let Some(told) = hook() else { return };
         let level = match *event.metadata().level() {
             tracing::Level::ERROR => 1,
             tracing::Level::WARN => 2,
@@ -240,9 +240,11 @@ impl tracing::Subscriber for Log {
         let mut line = Line(String::new());
         event.record(&mut line);
         let Ok(line) = std::ffi::CString::new(line.0.replace('\0', " ")) else { return };
-        // The function may call the library, so it is not called while other threads, or its own
-        // call, would wait for what this thread is making.
+        // The log function may call the library, so it is not called while other threads, or its
+        // own call, would wait for what this thread is making.
         later(move || {
+            // An earlier line may have made the embedder replace the log function.
+            let Some(hook) = hook().filter(|hook| Arc::ptr_eq(hook, &told)) else { return };
             // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
             // called from any thread that logs. `line` is a NUL-terminated string that lives until
             // after the call. `hook` released the lock, so the function may call the library.

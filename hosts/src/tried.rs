@@ -321,19 +321,18 @@ impl TrialStatus {
     }
 
     /// Returns a sentence about the library for its user: what is converted, and which release was
-    /// tried. `asked` has the same meaning as in [`TrialStatus::kinds`].
-    pub fn in_words(self, library: &Library, asked: bool) -> String {
+    /// tried. `asked` contains the kinds that are converted only because the user asks for it.
+    pub fn in_words(self, library: &Library, asked: Kinds) -> String {
         match self {
             TrialStatus::Tried { kinds, .. } if kinds.is_empty() => {
                 "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release"
                     .to_owned()
             }
-            TrialStatus::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
+            TrialStatus::Untried { nearest, .. } if !asked.is_empty() => {
                 format!("{library} was not tried; its calls are converted as those of {nearest}")
             }
-            TrialStatus::Unknown if asked => format!(
-                "no release of this MPI library was tried; {} are converted because DDTC_POLICY is all",
-                self.kinds(asked)
+            TrialStatus::Unknown if !asked.is_empty() => format!(
+                "no release of this MPI library was tried; {asked} are converted because DDTC_POLICY is all"
             ),
             TrialStatus::Tried { kinds, on } if on == *library => format!("{kinds}: tried with this release"),
             TrialStatus::Tried { kinds, on } => {
@@ -369,6 +368,7 @@ impl TrialStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Profile;
 
     const ROWS: &str = "\
 mpich 4.2.1 ch4:ofi shared 2026-11-29 right right right right right right right
@@ -454,7 +454,7 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
             let status = anywhere(text);
             assert_eq!(status, TrialStatus::Unknown, "{text}");
             assert!(status.kinds(false).is_empty() && status.kinds(true) == Kinds::PROVABLE);
-            let words = |asked| status.in_words(&Library::from_version_text(text), asked);
+            let words = |asked| status.in_words(&Library::from_version_text(text), status.kinds(asked));
             assert!(words(false).starts_with("only MPI_Pack and MPI_Unpack: no release of this MPI library"));
             assert!(words(true).contains("; messages, collectives are converted because"), "{}", words(true));
         }
@@ -483,12 +483,26 @@ mpich 4.0.3 ch4:ofi ucx    2026-11-29 wrong fault right right fault right right"
         assert_eq!(over(shared, 2), TrialStatus::Tried { kinds: Kinds::NONE, on: release([4, 0, 2]) });
         assert!(over(shared, 3).kinds(false).has(Kind::Messages));
         // Nothing is promised of `DDTC_POLICY=all` if it would convert nothing.
-        let words = |transport| over(transport, 4).in_words(&release([4, 0, 4]), false);
+        let words = |transport| over(transport, 4).in_words(&release([4, 0, 4]), Kinds::NONE);
         assert!(
             words(shared).ends_with("with DDTC_POLICY=all its calls are converted as those of mpich-4.0.3")
         );
         assert!(words(Some(Transport::Ucx)).ends_with("finds out what is right on this machine"));
         assert!(words(Some(Transport::Libfabric)).ends_with("finds out what is right on this machine"));
+    }
+
+    /// The test of README's table (`tests/docs/libraries.rs`) has a list of these series, since it
+    /// cannot use this crate.
+    #[test]
+    fn readme_has_the_series_under_which_nothing_is_staged() {
+        let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+        let line = readme.lines().find(|line| line.contains("messages only inside the library")).unwrap();
+        for row in rows() {
+            let [major, minor, _] = row.library.version;
+            let is_named =
+                row.library.family == Family::OpenMpi && line.contains(&format!("Open MPI {major}.{minor}"));
+            assert_eq!(is_named, !Profile::find(&row.library).stages, "{}", row.library);
+        }
     }
 
     #[test]

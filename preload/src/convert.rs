@@ -386,7 +386,7 @@ fn undecoded<P: Count>(
 }
 
 /// Records the type and the communicator of a pack or unpack that the MPI library has accepted, if
-/// they are new. The type is recorded or decoded as after a commit ([`types::committed`]). If it is
+/// they are new and the type is not being freed. The type is recorded or decoded as after a commit ([`types::committed`]). If it is
 /// not known yet whether the MPI library packs raw bytes, a test on the communicator finds that
 /// out.
 #[cold]
@@ -394,8 +394,11 @@ pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord)
     if host.abi.is_none() {
         return;
     }
-    types::committed(host, datatype);
     let handle = datatype & host.mask;
+    if types::is_freed_here(handle) {
+        return;
+    }
+    types::committed(host, datatype);
     if (hotness::has(handle) || matches!(table::find(handle), Found::Convert(_)))
         && let Some(_inside) = reentrancy::Inside::enter()
     {

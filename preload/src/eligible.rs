@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ddtc_hosts::tried::{Kinds, TrialStatus};
+use ddtc_hosts::tried::Kinds;
 
 use crate::canary::packs_raw;
 use crate::guard::guard;
@@ -13,7 +13,7 @@ use crate::hooks::allowed_hook;
 use crate::host::Host;
 use crate::proof;
 use crate::reentrancy::Inside;
-use crate::settings::{Choice, settings};
+use crate::settings::settings;
 use crate::spawned::is_spawned;
 use crate::warn::warn;
 
@@ -98,9 +98,9 @@ fn decide(host: &'static Host) -> bool {
 /// `MPI_PACKED` and `MPI_BYTE` are known.
 fn supported(host: &Host) -> bool {
     let known = !host.kinds.get().is_empty() && host.packed != 0 && host.byte != 0;
-    let is_asked = settings().policy == Choice::All && !settings().unproven;
-    if known && is_asked && !matches!(host.trial_status, TrialStatus::Tried { .. }) {
-        warn(format_args!("{}", host.trial_status.in_words(&host.library, true)));
+    let asked = host.asked();
+    if known && !asked.is_empty() && !settings().unproven {
+        warn(format_args!("{}", host.trial_status.in_words(&host.library, asked)));
     }
     known
 }

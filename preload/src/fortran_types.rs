@@ -79,11 +79,10 @@ pub unsafe extern "C-unwind" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
     // ddtc forgets the type before the MPI library frees it. Once the type is freed, the MPI
     // library may give its handle to a type that another thread creates.
     // SAFETY: the caller passes a `TYPE(MPI_Datatype)` by reference.
-    if let Some(handle) = unsafe { handle_in(host, datatype) }
-        && !hotness::forget(handle & host.mask)
-    {
-        hotness::forget_other(handle & host.mask);
+    let handle = unsafe { handle_in(host, datatype) }.map_or(0, |handle| handle & host.mask);
+    if handle != 0 && !hotness::forget(handle) {
+        hotness::forget_other(handle);
     }
     // SAFETY: the arguments are those of the caller, who keeps the contract of the function.
-    unsafe { theirs(datatype, ierror) }
+    types::freeing(handle, || unsafe { theirs(datatype, ierror) });
 }

@@ -489,6 +489,15 @@ impl Host {
         self.kinds.get() != self.allowed()
     }
 
+    /// Returns the kinds of calls that are converted although neither a run of the matrix nor a
+    /// proof permits them, because the user asks for it.
+    pub(crate) fn asked(&self) -> Kinds {
+        match self.trial_status {
+            TrialStatus::Tried { .. } => Kinds::NONE,
+            _ => self.kinds.get().without(self.grant.get().map_or(Kinds::NONE, |grant| grant.permitted)),
+        }
+    }
+
     /// Returns the kinds of calls that may be converted while this process is not connected to
     /// another job, as far as that is known. Before the proofs are read, these include what they
     /// can permit.

@@ -251,11 +251,10 @@ fn untried(host: &Host) -> Option<String> {
         TrialStatus::Tried { .. } if !host.kinds.get().is_empty() => None,
         // Without a message that would be converted, the proofs were not read.
         status if !host.proofs.is_empty() => {
-            let grant = host.grant.get()?;
-            let is_asked = !host.kinds.get().without(grant.permitted).is_empty();
-            Some(if is_asked { status.in_words(&host.library, true) } else { grant.words.clone() })
+            let (grant, asked) = (host.grant.get()?, host.asked());
+            Some(if asked.is_empty() { grant.words.clone() } else { status.in_words(&host.library, asked) })
         }
-        status => Some(status.in_words(&host.library, !host.kinds.get().is_empty())),
+        status => Some(status.in_words(&host.library, host.asked())),
     }
 }
 

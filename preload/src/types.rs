@@ -56,8 +56,9 @@ pub(crate) fn configured() {
     // `Awaited` value such as the settings.
     let settings = settings();
     ONCE.get_or_init(|| {
-        // This cannot fail. A configuration is refused only for a CPU level that the machine does
-        // not run, and the settings contain no such level.
+        // A configuration is refused for a CPU level that the machine does not run, which the
+        // settings never contain, and for a wrong number of threads, which they leave at 1. So this
+        // cannot fail.
         let _ = runtime::configure(|config| {
             *config = settings.config.clone();
             Ok(())
@@ -83,7 +84,7 @@ pub(crate) fn mode() -> Mode {
 /// and compiles it if the mode requires that. In mode `off`, `adopt` does nothing.
 pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     let handle = datatype & host.mask;
-    if [0, host.type_null, FREEING.get()].contains(&handle) {
+    if [0, host.type_null].contains(&handle) {
         return;
     }
     // If a PMPI layer takes messages, the handle may be known to the layer alone, so the MPI
@@ -105,16 +106,23 @@ thread_local! {
 }
 
 /// Frees the type with this masked handle by running `free`. Delete callbacks of the program run
-/// meanwhile and may use the type. Such uses must not make ddtc record or decode it again: the MPI
-/// library may refuse to be asked about it, and would not delete a new attribute.
+/// meanwhile and may use the type. Such uses must not make ddtc record or decode the type again
+/// ([`is_freed_here`]): the MPI library may refuse to be asked about the type, and would not delete
+/// a new attribute.
 #[inline]
-pub(crate) fn freeing(handle: u64, free: impl FnOnce() -> c_int) -> c_int {
+pub(crate) fn freeing<R>(handle: u64, free: impl FnOnce() -> R) -> R {
     let outer = FREEING.replace(handle);
     // A callback of the program may leave `free` by a jump. The handle then stays, and this thread
-    // decodes no type of that handle until it frees another type.
-    let code = free();
+    // learns no type of that handle from packs. Commits of such types are noticed all the same.
+    let result = free();
     FREEING.set(outer);
-    code
+    result
+}
+
+/// Returns true if this thread is freeing the type with this masked handle. If a delete callback
+/// frees another type, only the other type counts until it is freed.
+pub(crate) fn is_freed_here(handle: u64) -> bool {
+    FREEING.get() == handle
 }
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type

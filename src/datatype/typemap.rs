@@ -428,7 +428,9 @@ mod tests {
             .collect();
         for used in 0..=entries.len() {
             let begin = entries.get(used).map_or(bytes, |e| e.2);
-            for skip in 0..=bytes - begin + 8 {
+            // Under Miri all distances take more than seven minutes. Miri is there to check memory
+            // accesses, for which every seventh distance suffices.
+            for skip in (0..=bytes - begin + 8).step_by(if cfg!(miri) { 7 } else { 1 }) {
                 let mut map = TypeMap::instances(&t, 2);
                 assert_eq!(map.by_ref().take(used).count(), used);
                 let inside = map.skip_bytes(skip);

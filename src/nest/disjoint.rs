@@ -135,13 +135,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         }
     }
 
-    /// Computes the shape of `node`, whose body has the shape `body`.
-    fn node_shape(
-        &self,
-        space: AddressSpace,
-        node: &Node<L>,
-        body_shape: Option<Shape>,
-    ) -> Result<Option<Shape>> {
+    /// Computes the shape of `node`, whose body has the shape `inner`.
+    fn node_shape(&self, space: AddressSpace, node: &Node<L>, inner: Option<Shape>) -> Result<Option<Shape>> {
         // A leaf gives the byte ranges of its rows. A loop adds its stride to the loops of its
         // body's shape, and so does a table in the packed space. The rows of a table in user space
         // have no stride, so they are compared one by one.
@@ -161,14 +156,14 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 ranges(at, rows)?
             }
             Node::Table { displacements, packed, .. } if space == AddressSpace::Packed => {
-                let Some(mut b) = body_shape.filter(|_| !displacements.is_empty()) else {
+                let Some(mut b) = inner.filter(|_| !displacements.is_empty()) else {
                     return Ok(None);
                 };
                 b.repeat(at, *packed, Quantity::fixed(displacements.len() as u64));
                 Some(b)
             }
             Node::Table { displacements, body, .. } => {
-                let Some(leaf) = body_shape.as_ref().map(hull) else {
+                let Some(leaf) = inner.as_ref().map(hull) else {
                     return Ok(None);
                 };
                 let rows = displacements.iter().map(|d| (i128::from(d) + leaf.lo, i128::from(d) + leaf.hi));
@@ -185,7 +180,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                 Some(s)
             }
             Node::Loop { trip, step, .. } => {
-                let Some(mut b) = body_shape.filter(|_| trip.k > 0) else {
+                let Some(mut b) = inner.filter(|_| trip.k > 0) else {
                     return Ok(None);
                 };
                 b.repeat(at, space.select(*step), *trip);

@@ -358,9 +358,9 @@ impl<L: Leaf> Node<L> {
     }
 }
 
-/// Reserves room in `nodes`, the nodes of a nest that is being made, for those of `list`. Whoever
-/// adds nodes to a nest calls this first, so indices of nodes, and of the rows of a node, fit in 32
-/// bits.
+/// Reserves room in `nodes`, the nodes of a nest that is being made, for those of `list`. The passes
+/// that make nests from datatypes call this before they add nodes, so indices of nodes, and of the
+/// rows of a node, fit in 32 bits.
 ///
 /// # Errors
 /// Class `NoMem` if there is no memory, or if the nest would have more than [`u32::MAX`] nodes or a

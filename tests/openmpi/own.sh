@@ -12,7 +12,7 @@ cache=$1 provider=$2 preload=$3
 run=("$cache/install/bin/mpiexec" --allow-run-as-root -n 1)
 out=$cache/own
 rm -rf "$out" && mkdir "$out"
-worse=0
+worse=0 total=0
 
 # Runs the test $1, which is the file $program, and writes its output to the log that is named after
 # the way $2 in which it runs: bare, provider or inside. Further arguments are environment variables
@@ -44,6 +44,7 @@ for program in "$cache"/build/test/datatype/.libs/* "$cache"/build/ompi/test/dat
         requests=$(sed -nE 's/^ddtc provider: .* sends ([0-9]+) receives ([0-9]+) packed ([0-9]+) unpacked ([0-9]+)$/\1 \2 \3 \4/p' "$out/$name.provider" |
             awk '{ r += $1 + $2; b += $3 + $4 } END { printf "%d, %.1f", r, b / 1048576 }')
         by_provider="$status, $requests"
+        total=$((total + ${requests%%,*}))
         [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs with the provider: $name: see $out/$name.provider and $out/$name.bare" >&2; }
     fi
     if [ -z "$preload" ]; then
@@ -64,5 +65,6 @@ for program in "$cache"/build/test/datatype/.libs/* "$cache"/build/ompi/test/dat
     echo "| \`$name\` | $bare | $by_provider | $status, $moved |" >>"$cache/own.md"
 done
 cat "$cache/own.md"
+[ -z "$provider" ] || [ "$total" -gt 0 ] || { echo "error: the provider moved no request in any test, so nothing was tested with it: see $out" >&2; worse=1; }
 [ "$worse" = 0 ] || echo "error: a test of Open MPI passes with the unmodified library and differs with ddtc, or the hook is disabled: see the lines above the table" >&2
 exit "$worse"

@@ -77,6 +77,14 @@ static void log_and_unpack(void *context, int level, const char *line)
     TRUE(user[0] == 1 && user[5] == 2 && user[10] == 3);
     unpacks++;
 }
+/* A log function that is told of a compile once, and then asks not to be called again. */
+static int told;
+static void log_once(void *context, int level, const char *line)
+{
+    (void)context, (void)level, (void)line;
+    told++;
+    OK(ddtc_set_log(NULL, NULL, DDTC_LOG_ERROR));
+}
 static void log_functions_call(void)
 {
     int packed[3] = {1, 2, 3}, user[16] = {0}, position = 0;
@@ -87,6 +95,14 @@ static void log_functions_call(void)
     OK(ddtc_set_log(NULL, NULL, DDTC_LOG_ERROR));
     TRUE(user[0] == 1 && user[5] == 2 && user[10] == 3);
     EQ(unpacks, 1);
+    OK(ddtc_type_free(&logged_type));
+
+    OK(ddtc_type_vector(3, 1, 7, DDTC_TYPE_INT, &logged_type));
+    OK(ddtc_type_commit(&logged_type));
+    OK(ddtc_set_log(log_once, NULL, DDTC_LOG_TRACE));
+    position = 0;
+    OK(ddtc_unpack(packed, sizeof packed, &position, user, 1, logged_type));
+    EQ(told, 1);
     OK(ddtc_type_free(&logged_type));
 }
 

@@ -505,7 +505,7 @@ impl Conversions {
         let others = Transport::all_of(version).map(|transport| (transport, status(Some(transport))));
         let differs = |other: &TrialStatus| other.kinds(asked) != here.kinds(asked);
         let others = others.filter(|(_, other)| differs(other)).map(|(transport, other)| {
-            format!("over {}: {}", transport.name(), other.in_words(&library, asked))
+            format!("over {}: {}", transport.name(), other.in_words(&library, other.kinds(asked)))
         });
         if !matches!(here, TrialStatus::Tried { .. })
             && let lines = proofs(version, mpi)
@@ -515,7 +515,7 @@ impl Conversions {
         }
         Conversions {
             untried: here.kinds(asked).is_empty(),
-            lines: std::iter::once(here.in_words(&library, asked)).chain(others).collect(),
+            lines: std::iter::once(here.in_words(&library, here.kinds(asked))).chain(others).collect(),
         }
     }
 }

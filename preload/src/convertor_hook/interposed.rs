@@ -155,9 +155,9 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     let entry = match table::find(handle) {
         Found::Convert(entry) => entry,
         Found::Unknown if size >= ENOUGH && !watched_for(FOREIGN | GPU | OPAQUE_GPU) && !is_inside() => {
-            // SAFETY: the convertor was just prepared, as the caller promises, and its flags show
-            // that it was prepared for the generic mover. `handle` and `size` were read from the
-            // convertor.
+            // SAFETY: the convertor was just prepared, or its position was just set to 0, as the
+            // caller promises, and its flags show that it was prepared for the generic mover.
+            // `handle` and `size` were read from the convertor.
             return unsafe { unseen::choose(direction, convertor, handle, size) };
         }
         _ => return,
@@ -175,9 +175,9 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
         // request.
         && !is_inside()
     {
-        // SAFETY: the convertor was just prepared for the generic mover, as its flags show, with
-        // the optimized description of its own type, as was compared above. `served` has shown that
-        // ddtc's mover can serve that type in this direction.
+        // SAFETY: the convertor was prepared for the generic mover, as its flags show, with the
+        // optimized description of its own type, and has moved nothing, as was compared above.
+        // `served` has shown that ddtc's mover can serve that type in this direction.
         unsafe { Ours::Known(direction).store(convertor) };
     }
 }

@@ -150,8 +150,8 @@ fn may_make() -> bool {
 /// later.
 ///
 /// # Safety
-/// `convertor` must be a convertor of Open MPI that was just prepared for its generic mover, with
-/// `size` packed bytes of the type `datatype`.
+/// `convertor` must be a convertor of Open MPI that was prepared for its generic mover, with `size`
+/// packed bytes of the type `datatype`, and that has moved nothing yet.
 #[cold]
 pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype: u64, size: u64) {
     // If the program passes the type to calls that ddtc sees, the type is decoded once it was used
@@ -205,8 +205,8 @@ fn is_decoded_by_uses() -> bool {
 /// As for [`choose`]. `known` must have been found by the description of the convertor's type.
 unsafe fn store(known: &'static Described, direction: Direction, convertor: Convertor) {
     let l = layout();
-    // SAFETY: the caller promises a newly prepared convertor of Open MPI that nobody else uses, and
-    // the layout is proven. The `HeaderCopy` has the same entries as Open MPI's description. A
+    // SAFETY: the caller promises a convertor of Open MPI that has moved nothing yet and that nobody
+    // else uses, and the layout is proven. The `HeaderCopy` has the same entries as Open MPI's description. A
     // mover of [`first`] lets Open MPI's mover do the work, which keeps the convertor's stack up to
     // date, so the function that sets the position need not be replaced.
     unsafe {
