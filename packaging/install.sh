@@ -102,10 +102,10 @@ if [ -z "$built" ]; then
         *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc; build it on such a system" ;;
     esac
 fi
-# The version of glibc, such as 2.36, and whose machine the files must be for. The version is empty
-# if this system has no getconf to ask, or if the files are for another machine. With --destdir and
-# without a cross compiler all is empty, since the files may be for another system: the first
-# program or library then determines the machine of all the others.
+# glibc: the version of glibc, such as 2.36. whose: words for messages, which say for whose machine
+# the files must be. The version is empty if this system has no getconf to ask, or if the files are
+# for another machine. With --destdir and without a cross compiler all is empty, since the files may
+# be for another system: the first program or library then determines the machine of all the others.
 glibc=
 whose=
 if [ -n "$cross" ]; then

@@ -26,8 +26,9 @@
 #define DEEPEST 32
 #ifndef CONVERTOR_MOVER
 /* A datatype gets a mover if Open MPI's functions would move fewer bytes than this per entry of the
- * description that they visit. Measured on an Intel Xeon on 2026-11-30: below 64 bytes, no layout of
- * 28 rows needed more than 0.66 of the time; without a limit, some needed up to 1.9. */
+ * description that they visit. Measured on a busy Intel Xeon on 2026-11-30: below 64 bytes, none of
+ * the 28 rows (14 layouts, packed and unpacked) took more than 0.66 of the time of Open MPI's engine.
+ * Without a limit, some took up to 1.9. */
 #define LONGEST_VISIT 64
 #endif
 

@@ -176,8 +176,8 @@ pub(crate) fn end_epoch(host: &Host) {
     }
 }
 
-/// Forgets what was learnt about communicators while the MPI library was finalized, without a call
-/// of the MPI library.
+/// Called after the MPI library was finalized. Forgets what was learnt about communicators
+/// meanwhile, without a call of the MPI library.
 pub(crate) fn forget_after_end() {
     forget_all();
     let _ = KEYVAL.take();

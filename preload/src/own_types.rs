@@ -198,8 +198,8 @@ pub(crate) fn end_epoch(host: &Host) {
     own_types.into_values().for_each(|own| free(host, own.handle()));
 }
 
-/// Forgets the types that ddtc has created while the MPI library was finalized, without a call of
-/// the MPI library.
+/// Called after the MPI library was finalized. Forgets the types that ddtc has created meanwhile,
+/// without a call of the MPI library.
 pub(crate) fn forget_after_end() {
     EPOCH.fetch_add(1, Ordering::Relaxed);
     OWN_TYPES.lock().clear();

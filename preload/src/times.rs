@@ -38,7 +38,7 @@ const LINE: u64 = 64;
 /// fast the runs are moved. The MPI library moves them on both ranks at the same time, but a
 /// conversion packs on one rank first and unpacks on the other afterwards, so it can take longer.
 /// So if both ranks must decide alike, a message of such runs is not converted if one cache line
-/// for each run makes more than this size. It is converted in any size if the runs are those of a
+/// for each run makes more than this size. It is converted at any size if the runs are those of a
 /// list or lie under one loop, because the MPI library then needs a call for each run. It moves
 /// many runs of several nested loops by one call.
 ///
@@ -411,9 +411,9 @@ mod tests {
         // Messages in short runs gain under Intel MPI. For runs of unknown length the number of
         // runs is not known, so only the packing times count.
         assert!(times.gains(&INTEL, 16320, strided(8)) && !times.gains(&INTEL, 16320, strided(0)));
-        // MPICH 4.2 and 4.3 pack 1 MiB in runs of 8 B in 112 us, but need 1.8 ms for a message of it:
-        // they move it in pieces, with a call for each block (Zen 3). A block of this vector is one
-        // run. A block of NAS_MG_x is a row of 128 runs.
+        // MPICH 4.2 and 4.3 pack 1 MiB in runs of 8 B in 112 us, but need 1.8 ms for a message of
+        // it: they move it in pieces, with a call for each block (Zen 3). A block of this vector is
+        // one run. A block of NAS_MG_x is a row of 128 runs.
         let dense = Times { bytes: 1 << 20, host: 111_728, ours: 73_748, copy: 33_573 };
         let runs = Runs::new(8, false, 16);
         assert!(dense.gains(&MPICH_4_2, 1 << 20, runs));

@@ -436,9 +436,9 @@ pub(crate) fn end_epoch(host: &Host) {
     }
 }
 
-/// Forgets what was learnt about datatypes while the MPI library was finalized: it runs delete
-/// callbacks of the program, which may use types. Makes no call of the MPI library, whose handles
-/// and keyvals have no meaning any more.
+/// Called after the MPI library was finalized. Forgets what was learnt about datatypes meanwhile,
+/// in delete callbacks of the program. Makes no call of the MPI library, because handles and
+/// keyvals have no meaning any more.
 pub(crate) fn forget_after_end() {
     table::forget_all();
     hotness::forget_all();

@@ -1,4 +1,5 @@
-//! Calls that wait until the thread makes no value that other threads wait for.
+//! Calls that are put off until the thread has made each [`Awaited`](super::Awaited) that it is
+//! making.
 
 use std::cell::{Cell, RefCell};
 

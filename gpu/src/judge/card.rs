@@ -9,8 +9,9 @@ pub(crate) enum Card {
     Other,
 }
 
-/// Number by which the speed of a transfer on an H200 may be lower than the target for an H100.
-/// Both are fractions of a reference speed, which is higher on an H200 (`docs/GPU.md`, "Targets").
+/// Amount by which a target for an H200 is lower than that for an H100. Both are shares of a
+/// reference speed on the same GPU. The targets were chosen for an H100, and this is the loss that
+/// is accepted on an H200 (`docs/GPU.md`, "Targets").
 const LOWER: f64 = 0.08;
 
 impl Card {
@@ -33,8 +34,9 @@ impl Card {
         }
     }
 
-    /// Returns the target speed on this GPU of a transfer between device memory and host memory. The
-    /// bus limits its speed, and the copy kernel with which it is compared, on an H200 as on an H100.
+    /// Returns the target speed on this GPU of a transfer between device memory and host memory.
+    /// The bus limits its speed, and the copy kernel with which it is compared, on an H200 as on an
+    /// H100.
     pub(crate) fn aim_over_the_bus(self, aim: f64) -> Option<f64> {
         (self != Card::Other).then_some(aim)
     }
