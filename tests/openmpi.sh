@@ -109,7 +109,7 @@ if [ -n "$suites" ]; then
     exit
 fi
 build_openmpi
-sources=$(cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h" "$packaging"/*.patch | sha256sum | cut -c 1-16)
+sources=$(cat "$packaging/provider.c" "$here"/*.c "$here"/*.h "$header/ddtc.h" "$packaging"/*.patch | sha256sum | cut -c 1-16)
 once programs "$sources" build_programs
 
 if [ -n "$cost" ]; then

@@ -23,6 +23,7 @@
 #include "opal/datatype/opal_convertor_internal.h"
 #include "opal/datatype/opal_datatype_internal.h"
 #include "opal/runtime/opal.h"
+#include "judge.h"
 
 #define MAX_SPAN (1 << 16) /* maximum number of bytes of memory over which the data of a case extend */
 
@@ -30,28 +31,6 @@ extern void ddtc_provider_register(void) __attribute__((weak));
 extern struct {
     unsigned long commits, refused, destructs, sends, receives, bytes_packed, bytes_unpacked;
 } ddtc_provider_counts __attribute__((weak));
-
-static unsigned long long state;
-static unsigned long random_below(unsigned long n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return n ? (state >> 11) % n : 0;
-}
-
-static int differences;
-static long type_number;
-#define CHECK(CONDITION, ...)                                                             \
-    do {                                                                                  \
-        if (!(CONDITION)) {                                                               \
-            differences++;                                                                \
-            printf("type %ld, line %d: %s: ", type_number, __LINE__, #CONDITION);         \
-            printf(__VA_ARGS__);                                                          \
-            printf("\n");                                                                 \
-            return;                                                                       \
-        }                                                                                 \
-    } while (0)
 
 /* Returns a random type, whose entries are placed apart from each other, with up to `depth` further
  * levels of constructors. The types that it is made of are freed. */

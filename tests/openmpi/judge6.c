@@ -23,6 +23,7 @@
 #include "opal/datatype/opal_datatype.h"
 #include "opal/datatype/opal_datatype_internal.h"
 #include "opal/runtime/opal.h"
+#include "judge.h"
 
 #define MAX_SPAN (1 << 16) /* maximum number of bytes of memory over which the data of a case extend */
 
@@ -30,28 +31,6 @@ extern void ddtc_provider_register(void);
 extern struct {
     unsigned long commits, refused, destructs, sends, receives, bytes_packed, bytes_unpacked;
 } ddtc_provider_counts;
-
-static unsigned long long state;
-static unsigned long random_below(unsigned long n)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return n ? (state >> 11) % n : 0;
-}
-
-static int differences;
-static long type_number;
-#define CHECK(CONDITION, ...)                                                     \
-    do {                                                                          \
-        if (!(CONDITION)) {                                                       \
-            differences++;                                                        \
-            printf("type %ld, line %d: %s: ", type_number, __LINE__, #CONDITION); \
-            printf(__VA_ARGS__);                                                  \
-            printf("\n");                                                         \
-            return;                                                               \
-        }                                                                         \
-    } while (0)
 
 /* Returns a random datatype with up to `depth` further levels. Each of its members is repeated at a
  * stride, which may be negative. No two entries overlap. */

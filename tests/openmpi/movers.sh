@@ -76,7 +76,7 @@ judge_movers() {
     once configured "${release_options[*]}" configure_movers
     once stock "libopen-pal of the release" build_stock_pal
     once install "$(patches | sha256sum | cut -c 1-16)" install_movers
-    once programs "$({ patches; cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h"; } | sha256sum | cut -c 1-16)" \
+    once programs "$({ patches; cat "$packaging/provider.c" "$here"/*.c "$here"/*.h "$header/ddtc.h"; } | sha256sum | cut -c 1-16)" \
         build_mover_programs
     if [ -n "$cost" ]; then
         "$here/cost.sh" "$cache" 'opal_convertor_position_*'
