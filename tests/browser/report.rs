@@ -228,7 +228,7 @@ fn heads_sort_and_fields_filter() {
     );
     assert_eq!(shown(&dom), ("cc aa ee".to_owned(), "cc aa dd ee bb".to_owned()));
     assert!(dom.contains("data-fragment=\"#sort=case&amp;down=&amp;class=bug\""), "{dom}");
-    assert!(dom.contains("data-told=\"3 of 5\""), "{dom}");
+    assert!(dom.contains("data-number=\"3 of 5\""), "{dom}");
     // If a script throws an error, the page shows the error as text.
     let dom = used(&folder, "throw new Error('<made up>');", &[]);
     assert!(dom.contains("The script of this page failed: Uncaught Error: &lt;made up&gt;"), "{dom}");
