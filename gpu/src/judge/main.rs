@@ -234,6 +234,24 @@ impl Rig<'_> {
         self.cuda.time(self.stream, self.chain, self.repeats, submit)
     }
 
+    /// Measures how long a program waits for the work of one call of `submit`, in microseconds: from
+    /// the call of `submit` until the stream has done the work. Unlike [`Rig::time`], this includes
+    /// the time that the host processor takes to submit the work. The result is the median over
+    /// `repeats` calls, after one that is discarded.
+    fn time_with_calls(&self, submit: &dyn Fn()) -> f64 {
+        let mut times: Vec<f64> = (0..=self.repeats)
+            .map(|_| {
+                let began = std::time::Instant::now();
+                submit();
+                self.cuda.wait(self.stream);
+                began.elapsed().as_secs_f64() * 1e6
+            })
+            .collect();
+        times.remove(0);
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    }
+
     fn copy_kernel(&self, copy: &CopyKernel, bytes: u64, from: &Memory<'_>, to: &Memory<'_>) -> f64 {
         self.time(&|| copy.submit(to, from, bytes, self.stream))
     }
@@ -336,8 +354,12 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
 }
 
 /// Measures two methods of packing the instances of a layout by the driver, without a kernel of
-/// ddtc: one copy for each block and, if an instance is a single block, one 2-D copy. Prints both
-/// times. If the driver refuses the 2-D copy, prints the error code in place of the time.
+/// ddtc: one copy for each block and, if an instance is a single block, one 2-D copy. Prints two
+/// times of each method: how long a program waits for it, which includes the submission of the
+/// copies, and how long the GPU works if the copies were captured as a graph before. MPI libraries
+/// submit copies anew for each message, so the first time is theirs. The times of ddtc's kernels
+/// compare with the second; [`call_cost`] measures what submitting a kernel costs. If the driver
+/// refuses the 2-D copy, prints the error code in place of its times.
 fn today(rig: &Rig<'_>, committed: &Committed, buffers: &Buffers<'_>) {
     let (user, count) = (buffers.user.0, buffers.count);
     let (mut blocks, mut number) = (Vec::<(Place<'_>, Place<'_>, u64)>::new(), 0u64);
@@ -353,13 +375,17 @@ fn today(rig: &Rig<'_>, committed: &Committed, buffers: &Buffers<'_>) {
         }
     });
     let one = Rig { chain: 1, ..*rig };
-    let each = one.time(&|| {
+    let copy = || {
         for &(to, from, bytes) in &blocks {
             rig.cuda.copy(to, from, bytes, rig.stream);
         }
-    });
-    let all = each / blocks.len() as f64 * number as f64;
-    let copies = format!("a copy per block {all:.1} us (from {} of {number} blocks)", blocks.len());
+    };
+    let [waited, worked] = [one.time_with_calls(&copy), one.time(&copy)]
+        .map(|measured| measured / blocks.len() as f64 * number as f64);
+    let copies = format!(
+        "a copy per block {waited:.1} us, as a graph {worked:.1} us (from {} of {number} blocks)",
+        blocks.len()
+    );
     let t = committed.datatype();
     if t.true_extent() != t.size() {
         println!("{:21} {copies}", "");
@@ -370,7 +396,10 @@ fn today(rig: &Rig<'_>, committed: &Committed, buffers: &Buffers<'_>) {
     // it. The measurement makes the calls during a stream capture, and a refused call would end the
     // capture.
     let rows = match rig.cuda.try_copy_2d(&rows, rig.stream) {
-        Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
+        Ok(()) => {
+            let copy = || rig.cuda.copy_2d(&rows, rig.stream);
+            format!("{:.2} us, as a graph {:.2} us", rig.time_with_calls(&copy), rig.time(&copy))
+        }
         Err(code) => format!("refused (CUDA error {code})"),
     };
     println!("{:21} {copies}, 2-D copy {rows}", "");
