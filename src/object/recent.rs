@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Object;
 use super::handle::Handle;
 use super::table::{Found, Table};
+use crate::process::is_inconsistent;
 
 /// Number of entries of a thread, a power of two.
 const WAYS: usize = 16;
@@ -26,6 +27,16 @@ struct Recent {
     missed: [Handle; WAYS],
     /// Value of [`FREED`] when this thread last removed stale entries.
     swept: u64,
+}
+
+impl Drop for Recent {
+    fn drop(&mut self) {
+        // The last reference to an object frees memory under locks. In a marked child, threads that
+        // it does not have may hold them.
+        if is_inconsistent() {
+            self.objects.iter_mut().for_each(|entry| std::mem::forget(entry.take()));
+        }
+    }
 }
 
 /// Number of handles that have been freed. As long as it does not change, no entry becomes stale.

@@ -223,6 +223,13 @@ pub(super) struct RawSpinLock {
 /// The spin locks for which forks wait.
 static SPIN_LOCKS: [AtomicPtr<RawSpinLock>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
 
+/// Returns the spin lock that has this place in `SPIN_LOCKS`; `None` if the place is free.
+fn spin_lock(place: &AtomicPtr<RawSpinLock>) -> Option<&'static RawSpinLock> {
+    // SAFETY: the pointer is null or was stored by `announce`, from a reference that is valid as
+    // long as the process lives. The fields of `RawSpinLock` are accessed only as atomics.
+    unsafe { place.load(Ordering::SeqCst).as_ref() }
+}
+
 impl RawSpinLock {
     pub(super) const fn new() -> RawSpinLock {
         RawSpinLock { taken: AtomicBool::new(false), known: AtomicBool::new(false) }
@@ -552,15 +559,9 @@ fn gather() -> bool {
     let start = Instant::now();
     // Wait for the slots and then for the spin locks. All of them together get the time `LIMIT`.
     let mut slots = OWN.iter().chain([&SHARED]);
-    let mut locks = SPIN_LOCKS.iter();
+    let mut locks = SPIN_LOCKS.iter().filter_map(spin_lock);
     let all = slots.all(|slot| wait_for(|| slot.inside.load(Ordering::SeqCst) != 0, start))
-        && locks.all(|place| {
-            // SAFETY: the pointer is null or was stored by `announce`, from a reference that is
-            // valid as long as the process lives. The fields of `RawSpinLock` are accessed only as
-            // atomics.
-            let lock = unsafe { place.load(Ordering::SeqCst).as_ref() };
-            lock.is_none_or(|lock| wait_for(|| lock.taken.load(Ordering::SeqCst), start))
-        });
+        && locks.all(|lock| wait_for(|| lock.taken.load(Ordering::SeqCst), start));
     if !all {
         INTRUDED.store(true, Ordering::SeqCst);
     }
@@ -608,6 +609,14 @@ extern "C" fn after_in_child() {
             let own = mine.is_some_and(|mine| ptr::eq(mine, slot));
             slot.taken.store(own, Ordering::Relaxed);
             slot.inside.store(u32::from(own && here.depth.get() > 0), Ordering::Relaxed);
+        }
+        if !marked {
+            // The forking thread has seen every spin lock free, and holds none. A lock that is taken
+            // now was taken during the fork, by a thread that had not yet looked whether another
+            // thread forks, so it has changed nothing.
+            for lock in SPIN_LOCKS.iter().filter_map(spin_lock) {
+                lock.taken.store(false, Ordering::Relaxed);
+            }
         }
         GENERATION.fetch_add(1, Ordering::AcqRel);
         end();

@@ -94,10 +94,10 @@ fn register_before() {
     }
 }
 
-/// Forks, and returns true if the child process is not marked as inconsistent. Also checks that the
-/// parent is not marked.
+/// Forks, and returns true if the child process is not marked as inconsistent and takes the spin
+/// lock. Also checks that the parent is not marked.
 fn fork_is_consistent() -> bool {
-    let child = Step::new().run(|_| !is_inconsistent());
+    let child = Step::new().run(|_| !is_inconsistent() && *SPIN_LOCK.lock() < u32::MAX);
     assert!(!is_inconsistent(), "the parent has all its threads");
     child.is_ok()
 }
@@ -189,7 +189,8 @@ fn a_marked_child_is_notified_and_its_children_are_marked() {
 
 /// Tests that forked children are not marked as inconsistent because a machine is busy: more
 /// threads want a processor than there are processors. Half of the threads are in fork sections
-/// most of the time, and the other half never are.
+/// most of the time, three of them by a spin lock, and the other half never are. A child takes the
+/// spin lock.
 #[test]
 fn forks_among_spinning_threads_are_not_marked() {
     let _alone = alone();
@@ -199,8 +200,8 @@ fn forks_among_spinning_threads_are_not_marked() {
             let stop = &stop;
             scope.spawn(move || {
                 while !stop.load(SeqCst) {
-                    let _section = (n % 2 == 0).then(section);
-                    let _locked = (n == 0).then(|| SPIN_LOCK.lock());
+                    let _section = (n % 2 == 0 && n > 2).then(section);
+                    let _locked = (n < 3).then(|| SPIN_LOCK.lock());
                     (0..100).for_each(|_| std::hint::spin_loop());
                 }
             });

@@ -12,6 +12,8 @@
 
 use std::cell::RefCell;
 
+use ddtc::internal::process::is_inconsistent;
+
 use crate::abi::{Code, Result};
 use crate::builtin;
 use crate::node::{Facts, Node, Ref};
@@ -38,7 +40,13 @@ struct Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        table::put_back(self.vacant.drain(..));
+        // The table has a lock, and the last reference to a type frees memory under locks. In a
+        // marked child, threads that it does not have may hold them.
+        if is_inconsistent() {
+            self.entries.iter_mut().for_each(|entry| std::mem::forget(entry.take()));
+        } else if !self.vacant.is_empty() {
+            table::put_back(self.vacant.drain(..));
+        }
     }
 }
 

@@ -75,6 +75,15 @@ fn is_pending() -> bool {
     watched_for(UNSEEN)
 }
 
+/// Empties a slot at the end of a scope, even if a panic ends it.
+struct Emptied(&'static Slot);
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        self.0.state.store(EMPTY, Ordering::Release);
+    }
+}
+
 impl Slot {
     fn take(&self, from: u8) -> bool {
         self.state.compare_exchange(from, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -117,13 +126,13 @@ pub(super) fn attend() {
         unwatch(UNSEEN);
         for slot in &SLOTS {
             if slot.take(FULL) {
+                let _emptied = Emptied(slot);
                 // SAFETY: this thread has set the slot's state to `TAKEN`.
                 let copy = unsafe { &*slot.copy.get() };
                 let view = View { bounds: copy.bounds, entries: &copy.entries[..copy.used] };
                 if runtime::mode() != Mode::Off {
                     make(&view, functions.sizes(), order);
                 }
-                slot.state.store(EMPTY, Ordering::Release);
             }
         }
         all().filter(|known| known.served.is_asked()).for_each(Described::serve);

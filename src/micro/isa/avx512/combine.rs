@@ -6,7 +6,8 @@
 //! as long (Zen 5).
 
 use std::arch::x86_64::{
-    __m512i, _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_permutexvar_epi32,
+    __m512i, _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32,
+    _mm512_maskz_permutexvar_epi32,
 };
 
 use crate::micro::reduce::vector::Vector;
@@ -92,7 +93,8 @@ unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds:
     unsafe {
         let places = _mm512_loadu_si512(places.as_ptr().cast());
         for _ in 0..n / blocks {
-            let new = _mm512_permutexvar_epi32(places, _mm512_maskz_loadu_epi32(dense, src.cast()));
+            let new = _mm512_maskz_loadu_epi32(dense, src.cast());
+            let new = _mm512_maskz_permutexvar_epi32(mask, places, new);
             let old = _mm512_maskz_loadu_epi32(mask, dst.cast());
             _mm512_mask_storeu_epi32(dst.cast(), mask, combined::<V>(new, old));
             dst = dst.wrapping_add(blocks * ds);
@@ -102,8 +104,9 @@ unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds:
     n / blocks * blocks
 }
 
-/// Combines all values of two vectors. Values in the gaps between blocks are combined too, but the
-/// caller does not store them.
+/// Combines all values of two vectors. The gaps between blocks are combined too, but the caller does
+/// not store them. They are 0 in both vectors, so that no operation on them raises a floating-point
+/// exception.
 #[inline(always)]
 fn combined<V: Vector>(new: __m512i, old: __m512i) -> __m512i {
     // SAFETY: a vector has the size of the array of 64 bytes, and any bytes are valid for both.
