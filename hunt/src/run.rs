@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::internal::files;
+use ddtc::internal::files::{self, TemporaryFolder};
 use ddtc_hosts::policy::{Family, Library};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -32,6 +32,9 @@ const BATCH: f64 = 0.5;
 const MAX_DEATHS: u64 = 1000;
 /// Maximum number of differences that are examined among those that the cases of one request show.
 const MAX_FOUND: usize = 64;
+/// Beginning of the name of the folder for temporary files: those of the workers and the compiled
+/// programs.
+const TEMPORARY: &str = ".ddtc-check";
 
 /// Runs the fuzzer, prints what it found, and returns the number of bugs.
 ///
@@ -39,22 +42,29 @@ const MAX_FOUND: usize = 64;
 /// Returns an error if the library cannot be used, the folder or one of the files in it cannot be
 /// written, or a job fails.
 pub fn run(hunt: &Hunt) -> Outcome {
-    std::fs::create_dir_all(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
-    let start =
-        Start { mpi: hunt.mpi.clone(), seed: hunt.seed, checks: hunt.only.clone(), folder: hunt.out.clone() };
-    let ledger = Ledger::new(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let refused = |error: std::io::Error| format!("--out {}: {error}", hunt.out.display());
+    std::fs::create_dir_all(&hunt.out).map_err(refused)?;
+    // Temporary files of the run are in a new folder inside `--out`, which is removed when this
+    // function returns. In `--out` itself they could have the names of the user's own files.
+    let temporary = TemporaryFolder::from(files::private_folder(&hunt.out, TEMPORARY).map_err(refused)?);
+    let ledger = Ledger::new(&hunt.out).map_err(refused)?;
+    let start = Start {
+        mpi: hunt.mpi.clone(),
+        seed: hunt.seed,
+        checks: hunt.only.clone(),
+        folder: temporary.to_path_buf(),
+    };
     // A first worker shows whether the library can be used, and says which library it is. If it
-    // cannot be used, no files are left in the folder.
+    // cannot be used, no files are left in `--out`.
     let about = match Worker::start(&start, 0) {
         Ok(first) => first.about.clone(),
         Err(why) => {
             ledger.discard();
-            tidy(hunt);
             return Err(why.to_string().into());
         }
     };
     let library = named(&about.version, &about.flavour, &hunt.mpi);
-    let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &hunt.out);
+    let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &temporary);
     println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
     if let Err(why) = &compiler {
         println!("The programs of findings are not compiled and run: {why}");
@@ -102,19 +112,6 @@ pub fn run(hunt: &Hunt) -> Outcome {
         None => {
             finished.map(|()| locked(&shared.ledger).findings.iter().filter(|f| f.is_bug()).count() as u64)
         }
-    }
-}
-
-/// Removes from the folder the files of the workers, the trial program of the compiler, and
-/// `abi.h`.
-fn tidy(hunt: &Hunt) {
-    for i in 0..2 * hunt.jobs {
-        for end in ["case", "stderr"] {
-            let _ = std::fs::remove_file(hunt.out.join(format!("worker-{i}.{end}")));
-        }
-    }
-    for file in ["probe", "probe.c", "abi.h"] {
-        let _ = std::fs::remove_file(hunt.out.join(file));
     }
 }
 
@@ -288,9 +285,8 @@ impl Shared<'_> {
         bar.finish_and_clear();
     }
 
-    /// Completes the files of the run, removes the files of the workers, and prints the findings.
+    /// Completes the files of the run, and prints the findings.
     fn finish(&self) -> Result<(), Box<dyn Error>> {
-        tidy(self.hunt);
         let run = self.record(true);
         let mut ledger = locked(&self.ledger);
         // If the disk was full before, there may be room now for the lines and programs that could

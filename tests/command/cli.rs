@@ -584,3 +584,24 @@ fn folders(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.is_dir()).collect()
 }
+
+/// Tests that a run of the fuzzer leaves the user's own files alone, whatever their names.
+#[test]
+fn a_library_that_cannot_be_checked_leaves_the_folder_as_it_was() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-mpi");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let own = ["probe.c", "probe", "abi.h", "worker-0.case", "worker-0.stderr"];
+    for name in own {
+        std::fs::write(folder.join(name), name).unwrap();
+    }
+    let mut command = program();
+    command.args(["check", "--mpi", "/no/such/lib.so", "--jobs", "1", "--out", "."]).current_dir(&folder);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/lib.so"), "{output:?}");
+    for name in own {
+        assert_eq!(std::fs::read_to_string(folder.join(name)).unwrap(), name);
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), own.len());
+}
