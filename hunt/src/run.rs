@@ -2,6 +2,7 @@
 //! workers find.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,9 +66,10 @@ pub fn run(hunt: &Hunt) -> Outcome {
     };
     let library = named(&about.version, &about.flavour, &hunt.mpi);
     let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &temporary);
-    println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
+    let About { name, version, flavour, .. } = &library;
+    (hunt.print)(format_args!("{name} {version} ({flavour}), seed {}\n", hunt.seed))?;
     if let Err(why) = &compiler {
-        println!("The programs of findings are not compiled and run: {why}");
+        (hunt.print)(format_args!("The programs of findings are not compiled and run: {why}\n"))?;
     }
     let shared = Shared {
         hunt,
@@ -306,6 +308,7 @@ impl Shared<'_> {
         troubles.extend(run.write(folder).err().map(|e| e.to_string()));
         troubles.extend(document::save(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
         let page = (self.hunt.page)(folder);
+        let mut text = String::new();
         // Each finding is printed with its class, its datatype, the rule, and the expected and the
         // actual result. After that come the totals, the features that were never tried, and the
         // paths of the files.
@@ -315,31 +318,38 @@ impl Shared<'_> {
                 (_, None) => " (its program was not run)",
                 _ => "",
             };
-            println!("\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
-            println!("    {} of {}", f.count, f.datatype);
+            let _ = writeln!(text, "\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
+            let _ = writeln!(text, "    {} of {}", f.count, f.datatype);
             let rule = f.rule();
-            println!("    MPI 5.0, section {}: {}", rule.section, rule.text);
-            println!("    Expected: {}. Instead: {}.", f.expected, f.got);
+            let _ = writeln!(text, "    MPI 5.0, section {}: {}", rule.section, rule.text);
+            let _ = writeln!(text, "    Expected: {}. Instead: {}.", f.expected, f.got);
         }
         let unseen = locked(&self.totals).unseen;
         if unseen > 0 {
-            println!("\n{unseen} differences were not looked at: the time was over");
+            let _ = writeln!(text, "\n{unseen} differences were not looked at: the time was over");
         }
         let never: Vec<&str> =
             run.coverage.iter().filter(|(_, n)| **n == 0).map(|(f, _)| f.as_str()).collect();
-        println!(
+        let _ = writeln!(
+            text,
             "\n{} cases in {:.1} s ({:.0} a second of one worker), {} workers died, {} hung",
             run.cases, run.seconds, run.rate_of_one, run.workers.died, run.workers.hung
         );
-        println!("coverage: {} features tried; never: {}", run.coverage.len() - never.len(), none_or(&never));
+        let _ = writeln!(
+            text,
+            "coverage: {} features tried; never: {}",
+            run.coverage.len() - never.len(),
+            none_or(&never)
+        );
         let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
-        println!("found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
+        let _ = writeln!(text, "found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
         match page {
-            Ok(file) => println!("report: {}", file.display()),
+            Ok(file) => _ = writeln!(text, "report: {}", file.display()),
             Err(error) => troubles.push(error.to_string()),
         }
+        let printed = (self.hunt.print)(format_args!("{text}"));
         if troubles.is_empty() {
-            Ok(())
+            Ok(printed?)
         } else {
             Err(format!("--out: {}", troubles.join("\nerror: --out: ")).into())
         }
