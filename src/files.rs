@@ -105,21 +105,37 @@ pub fn publish(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     put(path, text.as_ref(), Some(Permissions::from_mode(0o644))).map_err(|e| named(path, &e))
 }
 
+/// Checks whether [`replace`] can write a file now. A program calls this before work whose result
+/// it will write to the file. It creates a new file next to `path` and removes it again.
+///
+/// # Errors
+/// Returns the errors that [`append`] returns; each names the file.
+pub fn check_replace(path: &Path) -> io::Result<()> {
+    old_file(path)
+        .and_then(|_| create_sibling(path))
+        .and_then(|(sibling, _)| std::fs::remove_file(sibling))
+        .map_err(|e| named(path, &e))
+}
+
+/// Returns the properties of the file that is to be replaced, or none if there is no such file.
+///
+/// # Errors
+/// Returns the errors of the system, and an error of kind `InvalidInput` if the file breaks a rule.
+fn old_file(path: &Path) -> io::Result<Option<Metadata>> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => check(&found, Use::Write, current_uid()?).map_err(refuse).map(|()| Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Replaces the contents of a file. The new file gets `permissions`, or those of the old file.
 fn put(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let uid = current_uid()?;
-    let found = match std::fs::symlink_metadata(path) {
-        Ok(found) => Some(found),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    if let Some(found) = &found {
-        check(found, Use::Write, uid).map_err(refuse)?;
-    }
+    let found = old_file(path)?;
     let (temporary, mut file) = create_sibling(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
         .and_then(|()| {
@@ -334,6 +350,21 @@ mod tests {
         let error = replace(&Path::new("/proc/self").join("file"), "text").unwrap_err();
         assert_ne!(error.kind(), io::ErrorKind::AlreadyExists);
         assert!(replace(Path::new("/"), "text").is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_found_before() {
+        let folder = folder();
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        check_replace(&file).unwrap();
+        symlink(&file, &link).unwrap();
+        for bad in [&*folder, &link, &folder.join("none/file"), Path::new("/proc/self/file"), Path::new("/")]
+        {
+            let error = check_replace(bad).unwrap_err().to_string();
+            assert!(error.starts_with(&*bad.to_string_lossy()), "{error}");
+        }
+        // Nothing is left but the link.
+        assert_eq!(std::fs::read_dir(&*folder).unwrap().count(), 1);
     }
 
     #[test]

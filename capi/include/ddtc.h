@@ -277,9 +277,13 @@ typedef struct ddtc_config {
 int ddtc_config_get(ddtc_config *config);
 int ddtc_configure(const ddtc_config *config);
 
-/* Sets the functions from which the library gets its memory, except for executable pages. `alloc`
- * returns null on failure; `free` receives the size and alignment that `alloc` was called with.
- * This must be the first call of the process into the library: once anything was allocated it
+/* Sets the functions from which the library gets its memory, except for executable pages. `free`
+ * receives the size and alignment that `alloc` was called with. `alloc` returns null on failure.
+ * If the memory was for a list whose length depends on a datatype, such as the nest and the tables
+ * of a commit, a list of segments, a wire form or the buffer of a copy, the call returns
+ * DDTC_ERR_NO_MEM, or the type is interpreted instead of compiled. For any other memory, the
+ * library ends the process by abort(): that is all of a fixed size, the library's copies of the
+ * arrays that are passed to constructors, and the memory of code generators. This must be the first call of the process into the library: once anything was allocated it
  * returns DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread. They
  * must neither call the library nor fork. */
 typedef struct ddtc_allocator {
@@ -292,8 +296,10 @@ int ddtc_allocator_is_set(int *flag);
 
 /* Sets a function that receives one line for each event (compiles, fallbacks, differences in check
  * mode) whose level is `level` or more urgent. The default is a null `log`, which turns logging
- * off. The thread that does the work calls the function, without holding a lock. Lines about the
- * compile of a type are passed on after the compile, so the function may use the same type. */
+ * off, whatever the level. The thread that does the work calls the function, without holding a
+ * lock. Lines about the compile of a type are passed on after the compile, so the function may use
+ * the same type. Threads that are in a call of the library while the function is replaced may still
+ * call it until that call returns, so the function and its context must stay valid until then. */
 enum { DDTC_LOG_ERROR = 1, DDTC_LOG_WARN = 2, DDTC_LOG_INFO = 3, DDTC_LOG_DEBUG = 4, DDTC_LOG_TRACE = 5 };
 typedef void ddtc_log_function(void *context, int level, const char *line);
 int ddtc_set_log(ddtc_log_function *log, void *context, int level);
@@ -851,8 +857,8 @@ int ddtc_type_iov(ddtc_datatype datatype, ddtc_count iov_offset, struct iovec *i
 /* Callbacks that a runtime, such as an MPI library, provides so that ddtc can decode the runtime's
  * datatypes. `host` is the runtime's own handle or address of a datatype. The callbacks envelope,
  * contents, named and bounds return 0, or an error code, which stops the decoding: the caller of
- * ddtc_type_decode gets DDTC_ERR_OTHER, and the message has the code. If decoding fails, `newtype`
- * is set to DDTC_DATATYPE_NULL.
+ * ddtc_type_decode gets DDTC_ERR_OTHER, and the message has the code. If ddtc_type_decode
+ * fails, `newtype` is set to DDTC_DATATYPE_NULL.
  *   envelope, contents  Decode one constructor, like ddtc_type_get_envelope_c and
  *                       ddtc_type_get_contents_c, with the values of the standard ABI. If the type
  *                       was built by a constructor without _c, the number of large counts is 0.

@@ -683,7 +683,9 @@ static inline int MPI_Abort(MPI_Comm comm, int errorcode)
 {
     (void)comm;
     fflush(NULL);
-    exit(errorcode);
+    /* A process can return only the low 8 bits of a code. If these are 0, it returns 1, because 0
+     * would mean success. */
+    exit(errorcode != 0 && (errorcode & 0xff) == 0 ? 1 : errorcode);
 }
 static inline int MPI_Comm_rank(MPI_Comm comm, int *rank)
 {

@@ -140,27 +140,31 @@ pub(crate) unsafe fn out<T>(
     NonNull::new(place).map(Out).ok_or_else(|| null(operation, argument))
 }
 
-/// Returns the `n` entries of an array that is only read.
+/// Number of entries of an array, with the name of the argument that gives it.
+pub(crate) type Length = (&'static str, i64);
+
+/// Returns the entries of an array that is only read.
 ///
 /// # Errors
-/// Class `Count` if `n` is negative or if the entries exceed `isize::MAX` bytes. Class `Arg` if `n`
-/// is not 0 and `array` is null or not aligned for `T`.
+/// Class `Count`, with the name in `length`, if the number in `length` is negative or if the
+/// entries exceed `isize::MAX` bytes. Class `Arg` if the number is not 0 and `array` is null or not
+/// aligned for `T`.
 ///
 /// # Safety
-/// Unless `array` is null or not aligned for `T`, it must point to `n` initialized entries, which
-/// nothing may change for as long as the returned slice is used.
+/// Unless `array` is null or not aligned for `T`, it must point to as many initialized entries as
+/// `length` says, which nothing may change for as long as the returned slice is used.
 pub(crate) unsafe fn input<'a, T>(
     operation: &'static str,
     argument: &'static str,
     array: *const T,
-    n: i64,
+    (length, n): Length,
 ) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);
     }
     let too_many = || {
         let rule = "must not be negative nor more than memory holds";
-        Error::new(ErrorClass::Count, operation, "count", n, rule)
+        Error::new(ErrorClass::Count, operation, length, n, rule)
     };
     let n = usize::try_from(n).map_err(|_| too_many())?;
     if n > isize::MAX as usize / size_of::<T>() {
@@ -178,22 +182,22 @@ pub(crate) unsafe fn input<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// Returns the `n` entries of an array that the library writes. The program need not have
-/// initialized them. The errors are those of [`input`].
+/// Returns the entries of an array that the library writes. The program need not have initialized
+/// them. The errors are those of [`input`].
 ///
 /// # Safety
-/// `array` must be null, or point to aligned room for `n` entries for as long as the returned slice
-/// is used, and nothing else may access them during that time.
+/// `array` must be null, or point to aligned room for as many entries as `length` says for as long
+/// as the returned slice is used, and nothing else may access them during that time.
 pub(crate) unsafe fn output<'a, T>(
     operation: &'static str,
     argument: &'static str,
     array: *mut T,
-    n: i64,
+    length: Length,
 ) -> Result<&'a mut [MaybeUninit<T>]> {
     let places = array.cast::<MaybeUninit<T>>();
-    // SAFETY: the caller promises that `array` is null or points to aligned room for `n` entries
-    // that nothing else accesses. Any memory is an initialized `MaybeUninit`.
-    let n = unsafe { input(operation, argument, places.cast_const(), n)? }.len();
+    // SAFETY: the caller promises that `array` is null or points to aligned room for the entries
+    // of `length`, and that nothing else accesses them. Any memory is an initialized `MaybeUninit`.
+    let n = unsafe { input(operation, argument, places.cast_const(), length)? }.len();
     if n == 0 {
         return Ok(&mut []);
     }
@@ -212,10 +216,10 @@ pub(crate) unsafe fn numbers<N: Count>(
     operation: &'static str,
     argument: &'static str,
     array: *const N,
-    n: i64,
+    length: Length,
 ) -> Result<Arc<[i64]>> {
     // SAFETY: the caller promises the conditions of `input`; the slice is used only here.
-    let entries = unsafe { input(operation, argument, array, n)? };
+    let entries = unsafe { input(operation, argument, array, length)? };
     Ok(entries.iter().map(|&x| x.wide()).collect())
 }
 

@@ -146,6 +146,8 @@ export! {
 
     fn ddtc_set_log(log: Option<LogFunction>, context: *mut c_void, level: c_int) {
         let level = match level {
+            // Without a function, there is nothing that the level could choose.
+            _ if log.is_none() => tracing::Level::ERROR,
             1 => tracing::Level::ERROR,
             2 => tracing::Level::WARN,
             3 => tracing::Level::INFO,
@@ -243,7 +245,9 @@ impl tracing::Subscriber for Log {
         // The log function may call the library, so it is not called while other threads, or its
         // own call, would wait for what this thread is making.
         later(move || {
-            // An earlier line may have made the embedder replace the log function.
+            // An earlier line may have made the embedder replace the log function. If another
+            // thread replaces it after this check, the old function is called once more, which
+            // ddtc.h permits.
             let Some(hook) = hook().filter(|hook| Arc::ptr_eq(hook, &told)) else { return };
             // SAFETY: the embedder passed this function with this context to `ddtc_set_log`, to be
             // called from any thread that logs. `line` is a NUL-terminated string that lives until

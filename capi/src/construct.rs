@@ -66,13 +66,14 @@ unsafe fn blocks<N: Count, A: Count>(
     // this for both.
     unsafe {
         Ok((
-            numbers(call, "array_of_blocklengths", blocklengths, count.wide())?,
-            numbers(call, "array_of_displacements", displacements, count.wide())?,
+            numbers(call, "array_of_blocklengths", blocklengths, ("count", count.wide()))?,
+            numbers(call, "array_of_displacements", displacements, ("count", count.wide()))?,
         ))
     }
 }
 
-/// Returns the datatypes of `n` handles.
+/// Returns the datatypes of the `n` handles of the argument `array_of_types`, whose length is the
+/// argument `count`.
 ///
 /// # Errors
 /// The errors of [`input`]; class `Type` if a handle names no datatype.
@@ -83,7 +84,7 @@ unsafe fn blocks<N: Count, A: Count>(
 unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[Datatype]>> {
     // SAFETY: the caller promises that `array` is null or has `n` entries, which do not change
     // while `handles` is used.
-    let handles = unsafe { input(call, "array_of_types", array, n)? };
+    let handles = unsafe { input(call, "array_of_types", array, ("count", n))? };
     let trees: Result<Vec<Datatype>> = handles.iter().map(|&h| tree(call, h)).collect();
     Ok(trees?.into())
 }
@@ -305,7 +306,7 @@ unsafe fn indexed_block<N: Count, A: Count>(
         const CALL: &str = "type_create_indexed_block";
         let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
-        let displacements = numbers(CALL, "array_of_displacements", displacements, count.wide())?;
+        let displacements = numbers(CALL, "array_of_displacements", displacements, ("count", count.wide()))?;
         let blocklength = blocklength.wide();
         make::<N>(&newtype, Combiner::IndexedBlock { blocklength, displacements, oldtype })
     }
@@ -345,7 +346,7 @@ unsafe fn hindexed_block<N: Count, A: Count>(
         const CALL: &str = "type_create_hindexed_block";
         let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
-        let displacements = numbers(CALL, "array_of_displacements", displacements, count.wide())?;
+        let displacements = numbers(CALL, "array_of_displacements", displacements, ("count", count.wide()))?;
         let blocklength = blocklength.wide();
         make::<N>(&newtype, Combiner::HindexedBlock { blocklength, displacements, oldtype })
     }
@@ -446,9 +447,9 @@ unsafe fn subarray<N: Count>(
         let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let n = dimensions(CALL, ndims)?;
-        let sizes = numbers(CALL, "array_of_sizes", sizes, n)?;
-        let subsizes = numbers(CALL, "array_of_subsizes", subsizes, n)?;
-        let starts = numbers(CALL, "array_of_starts", starts, n)?;
+        let sizes = numbers(CALL, "array_of_sizes", sizes, ("ndims", n))?;
+        let subsizes = numbers(CALL, "array_of_subsizes", subsizes, ("ndims", n))?;
+        let starts = numbers(CALL, "array_of_starts", starts, ("ndims", n))?;
         let order = order(CALL, order_value)?;
         make::<N>(&newtype, Combiner::Subarray { sizes, subsizes, starts, order, oldtype })
     }
@@ -507,14 +508,14 @@ unsafe fn darray<N: Count>(
         let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let n = dimensions(CALL, ndims)?;
-        let gsizes = numbers(CALL, "array_of_gsizes", gsizes, n)?;
-        let distribs = input(CALL, "array_of_distribs", distribs, n)?;
+        let gsizes = numbers(CALL, "array_of_gsizes", gsizes, ("ndims", n))?;
+        let distribs = input(CALL, "array_of_distribs", distribs, ("ndims", n))?;
         let distribs: Result<Vec<_>> =
             distribs.iter().enumerate().map(|(i, &d)| distribution(CALL, i, d)).collect();
         let default = Constants::ABI.distribute_dflt_darg;
-        let dargs = input(CALL, "array_of_dargs", dargs, n)?;
+        let dargs = input(CALL, "array_of_dargs", dargs, ("ndims", n))?;
         let dargs = dargs.iter().map(|&d| (d != default).then_some(i64::from(d))).collect();
-        let psizes = numbers(CALL, "array_of_psizes", psizes, n)?;
+        let psizes = numbers(CALL, "array_of_psizes", psizes, ("ndims", n))?;
         let order = order(CALL, order_value)?;
         make::<N>(
             &newtype,

@@ -141,10 +141,10 @@ unsafe fn contents(
     // it.
     let (integers, addresses, large_counts, datatypes) = unsafe {
         (
-            output(call, "array_of_integers", integers, needed[0])?,
-            output(call, "array_of_addresses", addresses, needed[1])?,
-            output(call, "array_of_large_counts", large_counts, needed[2])?,
-            output(call, "array_of_datatypes", datatypes, needed[3])?,
+            output(call, "array_of_integers", integers, (names[0], needed[0]))?,
+            output(call, "array_of_addresses", addresses, (names[1], needed[1]))?,
+            output(call, "array_of_large_counts", large_counts, (names[2], needed[2]))?,
+            output(call, "array_of_datatypes", datatypes, (names[3], needed[3]))?,
         )
     };
     tree.contents_into_uninit(&Constants::ABI, integers, addresses, large_counts)?;
@@ -172,9 +172,9 @@ export! {
         const CALL: &str = "type_contents";
         let tree = tree(CALL, datatype)?;
         let window = window::window(&tree, start, count)?;
-        let lengths = output(CALL, "array_blocklens", blocklengths, window.blocklengths.len() as i64)?;
-        let places = output(CALL, "array_disps", displacements, window.displacements.len() as i64)?;
-        let handles = output(CALL, "array_types", types, window.types.len() as i64)?;
+        let lengths = output(CALL, "array_blocklens", blocklengths, ("count", window.blocklengths.len() as i64))?;
+        let places = output(CALL, "array_disps", displacements, ("count", window.displacements.len() as i64))?;
+        let handles = output(CALL, "array_types", types, ("count", window.types.len() as i64))?;
         let stride = window.stride.map(|s| out(CALL, "stride", stride).map(|place| (place, s))).transpose()?;
         for &length in window.blocklengths {
             int(CALL, "array_blocklens", length)?;

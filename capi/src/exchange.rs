@@ -27,7 +27,7 @@ export! {
             let rule = format!("must be at least the {bytes} bytes of the form");
             return Err(Error::new(ErrorClass::Truncate, CALL, "room", room, rule).into());
         }
-        output(CALL, "wire", wire.cast::<u8>(), bytes)?.write_copy_of_slice(&form);
+        output(CALL, "wire", wire.cast::<u8>(), ("room", bytes))?.write_copy_of_slice(&form);
         size.set(bytes);
         Ok(())
     }
@@ -35,7 +35,7 @@ export! {
     fn ddtc_type_from_wire(wire: *const c_void, size: i64, newtype: *mut Type) {
         const CALL: &str = "type_from_wire";
         let newtype = out(CALL, "newtype", newtype)?;
-        let form = input(CALL, "wire", wire.cast::<u8>(), size)?;
+        let form = input(CALL, "wire", wire.cast::<u8>(), ("size", size))?;
         newtype.set(to_c(object::create(Datatype::from_wire(form)?)?));
         Ok(())
     }

@@ -154,6 +154,8 @@ export! {
     fn ddtc_type_decode(functions: *const Functions, host: usize, newtype: *mut Type) {
         const CALL: &str = "type_decode";
         let newtype = out(CALL, "newtype", newtype)?;
+        // The result of a call that fails.
+        newtype.set(to_c(Handle::NULL));
         // First only the size is read, because a table of another version may end before the end of
         // `Functions`.
         let size = out(CALL, "functions", functions.cast_mut().cast::<usize>())?.get();
@@ -162,7 +164,7 @@ export! {
             return Err(Error::new(ErrorClass::Arg, CALL, "struct_size", size, rule).into());
         }
         let functions = out(CALL, "functions", functions.cast_mut())?.get();
-        let datatype = decode(&mut Host(functions), &host).inspect_err(|_| newtype.set(to_c(Handle::NULL)))?;
+        let datatype = decode(&mut Host(functions), &host)?;
         newtype.set(to_c(object::create(datatype)?));
         Ok(())
     }

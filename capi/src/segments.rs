@@ -99,7 +99,7 @@ export! {
     ) {
         const CALL: &str = "type_iov";
         let len = out(CALL, "actual_iov_len", actual_iov_len)?;
-        let iov = output(CALL, "iov", iov, max_iov_len)?;
+        let iov = output(CALL, "iov", iov, ("max_iov_len", max_iov_len))?;
         let n = one(CALL, datatype, |segments| {
             let first = up_to(CALL, "iov_offset", iov_offset, segments.len(), "segments")?;
             segments.fill_uninit(first, iov).map(|segments| segments.len())
@@ -113,7 +113,7 @@ export! {
         len: *mut i64,
     ) {
         const CALL: &str = "committed_segments";
-        let (len, iov) = (out(CALL, "len", len)?, output(CALL, "iov", iov, max)?);
+        let (len, iov) = (out(CALL, "len", len)?, output(CALL, "iov", iov, ("max", max))?);
         let segments = placed(CALL, pointer, user, count)?;
         let first = up_to(CALL, "first", first, segments.len(), "segments")?;
         len.set(segments.fill_uninit(first, iov)?.len() as i64);
@@ -126,7 +126,7 @@ export! {
     ) {
         const CALL: &str = "committed_segments_from";
         let (len, bytes) = (out(CALL, "len", len)?, out(CALL, "bytes", bytes)?);
-        let iov = output(CALL, "iov", iov, max)?;
+        let iov = output(CALL, "iov", iov, ("max", max))?;
         let segments = placed(CALL, pointer, user, count)?;
         let offset = up_to(CALL, "offset", offset, segments.bytes(), "packed bytes")?;
         let listed = segments.fill_from_uninit(offset, iov)?;

@@ -493,7 +493,7 @@ unsafe fn members(
     let n = room.min(all.len());
     // SAFETY: the caller promises that `indices` is null or has room for `len` entries, which
     // nothing else accesses. `n` is at most `len`.
-    unsafe { output(call, "indices", indices, n as i64) }
+    unsafe { output(call, "indices", indices, ("len", n as i64)) }
         .map_err(|e| invalid(call, "indices", e.value(), "must point to len integers"))?
         .write_copy_of_slice(&all[..n]);
     Ok(())

@@ -18,6 +18,7 @@ use ddtc::internal::target::Level;
 use ddtc_hunt::{Check, Hunt};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
+use crate::output::{self, outln};
 use crate::report;
 
 /// Arguments of `ddtc check`.
@@ -115,6 +116,7 @@ fn library(mpi: &std::path::Path, args: &Args) -> ExitCode {
         out: args.out.clone(),
         include: args.include.clone(),
         page: |folder| Ok(report::write(folder)?.html),
+        print: output::print,
     };
     match ddtc_hunt::run(&hunt) {
         Ok(0) => ExitCode::SUCCESS,
@@ -132,20 +134,25 @@ fn random(cases: u64, seed: u64) -> Result<(), Box<dyn Error>> {
     let summary = fuzzing::check_random(cases, seed, &mut |progress| bar.set_position(progress.done));
     bar.finish_and_clear();
     let summary = summary?;
-    println!(
+    outln!(
         "{} random datatypes of seed {}: {} kernels compiled and {} refused by design, {} packed bytes, up to {} nodes: no \
          difference from the interpreter",
-        summary.cases, seed, summary.kernels, summary.refusals, summary.bytes, summary.nodes
-    );
+        summary.cases,
+        seed,
+        summary.kernels,
+        summary.refusals,
+        summary.bytes,
+        summary.nodes
+    )?;
     let growing = cases / 10;
     let arguments = fuzzing::check_growths(growing, seed, true)?;
-    println!(
+    outln!(
         "{growing} chains and DAGs with {arguments} arguments: commits stayed within {} bytes of nest, {} bytes of memory and {:?} \
          for each argument, and no difference from the interpreter",
         Cost::nest_bound(1) - Cost::nest_bound(0),
         Cost::peak_bound(1) - Cost::peak_bound(0),
         Cost::time_bound(1) - Cost::time_bound(0),
-    );
+    )?;
     Ok(())
 }
 
@@ -181,9 +188,9 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     match oracle.check(&t, count, &mut Choices::from_seed(1)) {
         Ok(verdict) => {
             let (kernels, refusals) = (verdict.kernels, verdict.refusals);
-            println!(
+            outln!(
                 "{kernels} kernels compiled and {refusals} refused by design: no difference from the interpreter"
-            );
+            )?;
             Ok(())
         }
         Err(mismatch) => Err(Box::new(Failure::shrunk(&t, count, mismatch, &levels))),
@@ -203,7 +210,7 @@ fn ranges(mut oracle: Oracle, t: &Datatype, count: u64) -> Result<(), Box<dyn Er
     );
     match oracle.check_large(t, count) {
         Ok(true) => {
-            println!("ranges of the packed stream: no difference from the interpreter");
+            outln!("ranges of the packed stream: no difference from the interpreter")?;
             Ok(())
         }
         Ok(false) => Err(

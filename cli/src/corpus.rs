@@ -2,11 +2,14 @@
 
 use std::error::Error;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use ddtc::internal::corpus::{self, CorpusEntry};
 
 use ddtc_bench::bytes_in_words;
+
+use crate::output::outln;
 
 /// Arguments of `ddtc corpus`.
 #[derive(clap::Args, Debug)]
@@ -34,8 +37,8 @@ pub(crate) struct Args {
 /// Runs the subcommand `ddtc corpus`.
 ///
 /// # Errors
-/// If the corpus file cannot be read, or if one of the texts in `args.names` occurs in no entry's
-/// name.
+/// If the corpus file cannot be read, if one of the texts in `args.names` occurs in no entry's
+/// name, or if standard output cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut entries = match &args.corpus {
         Some(path) => {
@@ -51,25 +54,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     entries.retain(|e| args.names.is_empty() || args.names.iter().any(|n| e.name.contains(n.as_str())));
     for entry in &entries {
-        if args.text { print_text(entry, args.expand) } else { print_line(entry) }
+        if args.text { print_text(entry, args.expand)? } else { print_line(entry)? }
     }
     Ok(())
 }
 
-fn print_line(entry: &CorpusEntry) {
+fn print_line(entry: &CorpusEntry) -> io::Result<()> {
     let payload = entry.payload().map_or_else(|| "over 2^64 B".into(), bytes_in_words);
     let comment = entry.comment.lines().next().unwrap_or_default();
-    println!("{:26} {payload:>10}  {comment}", entry.name);
+    outln!("{:26} {payload:>10}  {comment}", entry.name)
 }
 
-fn print_text(entry: &CorpusEntry, expand: bool) {
+fn print_text(entry: &CorpusEntry, expand: bool) -> io::Result<()> {
     for line in entry.comment.lines() {
-        println!("# {line}");
+        outln!("# {line}")?;
     }
     let count = if entry.count == 1 { String::new() } else { format!("{} of ", entry.count) };
     if expand {
-        println!("{} = {count}{}", entry.name, entry.datatype);
+        outln!("{} = {count}{}", entry.name, entry.datatype)
     } else {
-        println!("{} = {count}{}", entry.name, entry.text);
+        outln!("{} = {count}{}", entry.name, entry.text)
     }
 }

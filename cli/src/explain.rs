@@ -12,6 +12,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::target::{Level, Target};
 use ddtc_bench::bytes_in_words;
 
+use crate::output::{out, outln};
 use crate::{draw, gpu, tree};
 
 /// Arguments of `ddtc explain`.
@@ -161,8 +162,8 @@ const MAX_TEXT: usize = 6000;
 /// Runs the subcommand `ddtc explain`.
 ///
 /// # Errors
-/// If the type cannot be read, the picture cannot be written, or a stage fails. With `--gpu`, also
-/// if the number of packed bytes does not fit in 63 bits.
+/// If the type cannot be read, the picture or standard output cannot be written, or a stage fails.
+/// With `--gpu`, also if the number of packed bytes does not fit in 63 bits.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
@@ -170,10 +171,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         draw::picture(path, &t, count, &args.stage.datatype)?;
     }
     // Print what depends on the datatype alone: sizes, and the tree of constructors.
-    println!("{}", sizes(&t, count));
-    println!("\ndatatype\n{}", tree::tree(&t));
+    outln!("{}", sizes(&t, count))?;
+    outln!("\ndatatype\n{}", tree::tree(&t))?;
     if args.gpu {
-        print!("{}", gpu::explained(&t, count)?);
+        out!("{}", gpu::explained(&t, count)?)?;
         return Ok(());
     }
     let explanation = args.stage.explanation(&t, !args.clif)?;
@@ -181,37 +182,34 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     for stage in &explanation.stages {
         let time = stage.time.as_secs_f64() * 1e6;
         let note = if stage.unchanged { " (unchanged)" } else { "" };
-        println!("{}: {time:.1} us{note}", stage.name);
+        outln!("{}: {time:.1} us{note}", stage.name)?;
         if !stage.unchanged && !stage.text.is_empty() {
-            println!("{}", cut(&stage.text));
+            outln!("{}", cut(&stage.text))?;
         }
     }
     for (stage, why) in &explanation.missing {
-        println!("{stage}: not shown: {why}");
+        outln!("{stage}: not shown: {why}")?;
     }
-    println!(
-        "origin: {} B between the buffer address and the address that the code gets",
-        explanation.origin
-    );
+    outln!("origin: {} B between the buffer address and the address that the code gets", explanation.origin)?;
     // Print how the bytes would be moved after a commit. If no code can be compiled, print that the
     // layout is interpreted or, for a copy, that the bytes go through a buffer, and print the
     // reason. Otherwise list the code.
     match explanation.refusal {
         Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
-            println!("copied through a buffer: {reason}")
+            outln!("copied through a buffer: {reason}")?;
         }
-        Some(reason) => println!("interpreted: {reason}"),
+        Some(reason) => outln!("interpreted: {reason}")?,
         None => {
-            println!("schedule: {}", explanation.schedule);
+            outln!("schedule: {}", explanation.schedule)?;
             if explanation.listing.precompiled {
-                println!("a commit runs no code generator: precompiled code serves this shape");
+                outln!("a commit runs no code generator: precompiled code serves this shape")?;
             }
             if args.clif && !explanation.listing.ir.is_empty() {
-                println!("\nCranelift IR\n{}", cut(&explanation.listing.ir));
+                outln!("\nCranelift IR\n{}", cut(&explanation.listing.ir))?;
             }
             let (kind, code) = (args.stage.describe(), &explanation.code);
             if !code.is_empty() {
-                println!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code);
+                outln!("\ncode for {kind}: {} B\n{}", code.len(), explanation.listing.code)?;
             }
         }
     }
@@ -261,9 +259,9 @@ pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> 
         }
     })?;
     if stage.text.is_empty() {
-        print!("{}", explanation.listing.code)
+        out!("{}", explanation.listing.code)?;
     } else {
-        print!("{}", stage.text)
+        out!("{}", stage.text)?;
     }
     Ok(())
 }

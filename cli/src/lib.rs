@@ -14,6 +14,7 @@ mod explain;
 #[cfg(test)]
 mod generate;
 mod gpu;
+mod output;
 mod preload;
 mod rank_reports;
 mod report;

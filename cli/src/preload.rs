@@ -7,7 +7,7 @@
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use ddtc::internal::target::Level;
 use ddtc_hosts::library;
 
 use crate::doctor::elf::Elf;
+use crate::output::outln;
 use crate::rank_reports::{self, gather};
 
 /// Arguments of `ddtc preload`.
@@ -63,8 +64,12 @@ pub(crate) struct Args {
 /// Without a report, the command replaces this process. If the command cannot be started, the exit
 /// status is the one that `env` would return: 127 if the command is not found, otherwise 126.
 ///
+/// If the report cannot be written after the command has ended, this function prints why, and
+/// leaves the reports of the ranks in their folder.
+///
 /// # Errors
-/// If the library is not found, or a report cannot be written.
+/// If the library is not found, or if the file for the report cannot be written before the command
+/// is started. In both cases the command is not started.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     // Translate the options into environment variables of the preload library.
     let library = library::find(args.library.as_deref())?;
@@ -97,6 +102,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             let folder = if args.dry_run {
                 parent.join(format!("{REPORTS}-{}", std::process::id()))
             } else {
+                if file.as_os_str() != "-" {
+                    files::check_replace(file)?;
+                }
                 files::private_folder(&parent, REPORTS).map_err(|e| format!("{}: {e}", parent.display()))?
             };
             environment.push(("DDTC_REPORT", folder.join(rank_reports::NAME).into()));
@@ -105,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         None => None,
     };
     if args.dry_run {
-        println!("{}", shown(&environment, &args.command));
+        outln!("{}", shown(&environment, &args.command))?;
         return Ok(ExitCode::SUCCESS);
     }
     let (program, arguments) = args
@@ -120,19 +128,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         return Ok(not_started(program, &command.exec()));
     };
     let outcome = command.status();
-    let report = gather(&folder)?;
-    std::fs::remove_dir_all(&folder)?;
-    let status = match outcome {
-        Ok(status) => status,
-        Err(error) => return Ok(not_started(program, &error)),
-    };
-    if file.as_os_str() == "-" {
-        eprint!("{}", report.text());
-    } else {
-        let is_json = file.extension().is_some_and(|ending| ending == "json");
-        files::save(file, if is_json { report.json() } else { report.text() })?;
+    let saved = if outcome.is_ok() { save_report(&folder, file) } else { Ok(()) };
+    if let Err(error) = saved {
+        eprintln!("error: {error}; the reports of the ranks are left in {}", folder.display());
+    } else if let Err(error) = std::fs::remove_dir_all(&folder) {
+        eprintln!("warning: {} cannot be removed: {error}", folder.display());
     }
-    Ok(end_as(status))
+    match outcome {
+        Ok(status) => Ok(end_as(status)),
+        Err(error) => Ok(not_started(program, &error)),
+    }
+}
+
+/// Adds up the reports of the ranks in `folder`, and writes the sum to `file`, or to standard error
+/// if `file` is `-`.
+///
+/// # Errors
+/// If the folder cannot be read, or the report cannot be written.
+fn save_report(folder: &Path, file: &Path) -> io::Result<()> {
+    let report =
+        gather(folder).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", folder.display())))?;
+    if file.as_os_str() == "-" {
+        return io::stderr().write_all(report.text().as_bytes());
+    }
+    let is_json = file.extension().is_some_and(|ending| ending == "json");
+    files::save(file, if is_json { report.json() } else { report.text() })
 }
 
 /// Prints why the user's command was not started, and returns the exit status for this case.

@@ -32,6 +32,8 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
+use crate::output::{out, outln};
+
 /// Programs that are always compiled and run: the name and the C source of each. All of them
 /// include [`HEADER`].
 const PROGRAMS: [(&str, &str); 3] = [
@@ -102,6 +104,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         None => file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
     };
+    if !args.only_prove {
+        // Find out before the long measurement whether the table can be read and written.
+        read(&output)?;
+        files::check_replace(&output)?;
+    }
     let folder = files::temporary_folder("ddtc-tune")?;
     if !prove::prove_first(args, &library, &folder)? {
         return Ok(());
@@ -115,17 +122,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // (hosts/tests/docs/policies.rs) ignores records of Open MPI without it.
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
-    let old = match files::read(&output) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", output.display()))?,
-        old => old.unwrap_or_default(),
-    };
-    if let Some(parent) = output.parent() {
+    let table = format!("library {name}\n{comments}{policy}");
+    let saved = read(&output).and_then(|old| Ok(files::save(&output, replace(&old, &name, &table))?));
+    if saved.is_err() {
+        // The measurement is not lost: the user can put the table into the file.
+        let _ = outln!("{table}");
+    }
+    saved?;
+    outln!("{}: table of {name}\n{policy}", output.display())?;
+    Ok(())
+}
+
+/// Returns the text of the policy file, or an empty text if the file does not exist. Creates the
+/// folder of the file if it does not exist.
+fn read(output: &Path) -> Result<String, Box<dyn Error>> {
+    if let Some(parent) = output.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
     }
-    let new = replace(&old, &name, &format!("library {name}\n{comments}{policy}"));
-    files::save(&output, &new)?;
-    println!("{}: table of {name}\n{policy}", output.display());
-    Ok(())
+    match files::read(output) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", output.display()))?,
+        old => Ok(old.unwrap_or_default()),
+    }
 }
 
 fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn Error>> {
@@ -213,7 +230,7 @@ fn launch(
         return Err(format!("{name}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());
     }
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    print!("{text}");
+    out!("{text}")?;
     Ok(text)
 }
 

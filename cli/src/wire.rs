@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::methods::*;
 
+use crate::output::outln;
+
 /// Arguments of `ddtc wire`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -35,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &args.read {
         let named = |e: &dyn Error| format!("{}: {e}", path.display());
         let form = fs::read(path).map_err(|e| named(&e))?;
-        println!("{}", Datatype::from_wire(&form).map_err(|e| named(&e))?);
+        outln!("{}", Datatype::from_wire(&form).map_err(|e| named(&e))?)?;
         return Ok(());
     }
     let (t, _) = ddtc::internal::corpus::asked(args.datatype.as_deref().unwrap_or_default())?;
@@ -44,6 +46,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         fs::write(path, &form).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     let (nodes, arguments) = (t.nodes().count(), t.arguments());
-    println!("{} bytes, {nodes} nodes, {arguments} arguments, hash {:032x}", form.len(), t.structural_hash());
+    outln!("{} bytes, {nodes} nodes, {arguments} arguments, hash {:032x}", form.len(), t.structural_hash())?;
     Ok(())
 }

@@ -16,10 +16,13 @@ pub(crate) struct Compiler {
     cc: String,
     include: PathBuf,
     mpi: PathBuf,
-    /// A header that every program includes first. Its static assertion fails if the `mpi.h`
-    /// belongs to another ABI than the library.
-    guard: PathBuf,
+    /// Folder for temporary files: the compiled programs, and [`GUARD`].
+    folder: PathBuf,
 }
+
+/// Name of a header that every program includes first. Its static assertion fails if the `mpi.h`
+/// belongs to another ABI than the library.
+const GUARD: &str = "abi.h";
 
 /// Time after which the program of a finding counts as hanging. Time in which the program waited
 /// for a processor is not counted.
@@ -28,7 +31,8 @@ const HANGS: Duration = Duration::from_secs(30);
 impl Compiler {
     /// Finds what is needed to compile programs for the MPI library `mpi`. The compiler is `CC`
     /// from the environment, or `cc`. The header `mpi.h` is in the folder `include`, or else in a
-    /// usual place near the library.
+    /// usual place near the library. Temporary files are written into `folder`, in which the caller
+    /// has no other files.
     ///
     /// # Errors
     /// Returns a text that says what is wrong, and names the option that concerns it. Possible
@@ -63,10 +67,10 @@ impl Compiler {
         let include = include.ok_or("no mpi.h near the library: -I names the folder of its header")?;
         let abi = [&MPICH, &OPEN_MPI, &STANDARD].into_iter().find(|a| a.name == flavour);
         let abi = abi.ok_or_else(|| format!("no ABI of the name {flavour}"))?;
-        // The header `abi.h` checks sizes that differ between the ABIs. An empty program is then
+        // The header [`GUARD`] checks sizes that differ between the ABIs. An empty program is then
         // compiled with this header. So a wrong `mpi.h` or a compiler that fails is noticed here,
         // and not only at the first finding.
-        let guard = folder.join("abi.h");
+        let guard = folder.join(GUARD);
         let standard = if flavour == STANDARD.name && include.join("mpi_abi.h").is_file() {
             // MPICH installs the header of the standard ABI next to its own one. A program selects
             // the header of the standard ABI by defining MPI_ABI.
@@ -80,7 +84,7 @@ impl Compiler {
             abi.handle_bytes, abi.status_bytes
         );
         std::fs::write(&guard, text).map_err(|e| format!("{}: {e}", guard.display()))?;
-        let compiler = Compiler { cc, include, mpi, guard };
+        let compiler = Compiler { cc, include, mpi, folder: folder.to_path_buf() };
         let probe = folder.join("probe.c");
         std::fs::write(&probe, "int main(void) { return 0; }\n").map_err(|e| e.to_string())?;
         compiler.compile(&probe, &folder.join("probe"))?;
@@ -89,7 +93,7 @@ impl Compiler {
 
     fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.cc);
-        command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
+        command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(self.folder.join(GUARD));
         // Undefined symbols in the MPI library are permitted, because its dependencies are found
         // when the program runs. If the library wraps another MPI library, some functions of the
         // program come from the wrapped library, so the dependencies are linked too.
@@ -119,7 +123,8 @@ impl Compiler {
     /// # Errors
     /// Returns an error if the program does not compile or start, or cannot be waited for.
     pub(crate) fn confirms(&self, source: &Path) -> Result<bool, String> {
-        let program = source.with_extension("out");
+        let name = source.file_stem().ok_or("the program has no name")?;
+        let program = self.folder.join(name);
         self.compile(source, &program)?;
         let mut command = Command::new(&program);
         surroundings(&mut command, &self.mpi);
@@ -171,15 +176,20 @@ mod tests {
         let strict = folder.join("strict");
         std::fs::write(&strict, "#!/bin/sh\nexec cc -Wl,--as-needed \"$@\"\n").unwrap();
         std::fs::set_permissions(&strict, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let guard = folder.join("abi.h");
-        std::fs::write(&guard, "int second(void);\n").unwrap();
+        let temporary = folder.join("temporary");
+        std::fs::create_dir(&temporary).unwrap();
+        std::fs::write(temporary.join(GUARD), "int second(void);\n").unwrap();
         let cc = strict.to_str().unwrap().to_owned();
-        let compiler = Compiler { cc, include: folder.clone(), mpi, guard };
+        let compiler = Compiler { cc, include: folder.clone(), mpi, folder: temporary.clone() };
         let program = folder.join("program.c");
+        // A file of the user's whose name is that of the program without its ending.
+        std::fs::write(folder.join("program"), "own").unwrap();
         for (text, shown) in [("return second() == 3;", true), ("return second() != 3;", false)] {
             std::fs::write(&program, format!("int main(void) {{ {text} }}\n")).unwrap();
             assert_eq!(compiler.confirms(&program), Ok(shown), "{text}");
         }
+        assert_eq!(std::fs::read_to_string(folder.join("program")).unwrap(), "own");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

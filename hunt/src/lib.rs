@@ -30,6 +30,8 @@ mod wording;
 pub mod worker;
 
 use std::error::Error;
+use std::fmt::Arguments;
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use difference::Check;
@@ -60,6 +62,8 @@ pub struct Hunt {
     /// Function that writes the report for the folder when the run is over, and returns the path of
     /// the report.
     pub page: fn(&Path) -> Result<PathBuf, Box<dyn Error>>,
+    /// Function that writes text to standard output.
+    pub print: fn(Arguments<'_>) -> io::Result<()>,
 }
 
 /// Result of a run: the number of bugs, on which the exit status depends. A bug does not count if

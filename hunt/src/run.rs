@@ -2,12 +2,13 @@
 //! workers find.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::internal::files;
+use ddtc::internal::files::{self, TemporaryFolder};
 use ddtc_hosts::policy::{Family, Library};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -32,6 +33,9 @@ const BATCH: f64 = 0.5;
 const MAX_DEATHS: u64 = 1000;
 /// Maximum number of differences that are examined among those that the cases of one request show.
 const MAX_FOUND: usize = 64;
+/// Beginning of the name of the folder for temporary files: those of the workers and the compiled
+/// programs.
+const TEMPORARY: &str = ".ddtc-check";
 
 /// Runs the fuzzer, prints what it found, and returns the number of bugs.
 ///
@@ -39,25 +43,33 @@ const MAX_FOUND: usize = 64;
 /// Returns an error if the library cannot be used, the folder or one of the files in it cannot be
 /// written, or a job fails.
 pub fn run(hunt: &Hunt) -> Outcome {
-    std::fs::create_dir_all(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
-    let start =
-        Start { mpi: hunt.mpi.clone(), seed: hunt.seed, checks: hunt.only.clone(), folder: hunt.out.clone() };
-    let ledger = Ledger::new(&hunt.out).map_err(|e| format!("--out {}: {e}", hunt.out.display()))?;
+    let refused = |error: std::io::Error| format!("--out {}: {error}", hunt.out.display());
+    std::fs::create_dir_all(&hunt.out).map_err(refused)?;
+    // Temporary files of the run are in a new folder inside `--out`, which is removed when this
+    // function returns. In `--out` itself they could have the names of the user's own files.
+    let temporary = TemporaryFolder::from(files::private_folder(&hunt.out, TEMPORARY).map_err(refused)?);
+    let ledger = Ledger::new(&hunt.out).map_err(refused)?;
+    let start = Start {
+        mpi: hunt.mpi.clone(),
+        seed: hunt.seed,
+        checks: hunt.only.clone(),
+        folder: temporary.to_path_buf(),
+    };
     // A first worker shows whether the library can be used, and says which library it is. If it
-    // cannot be used, no files are left in the folder.
+    // cannot be used, no files are left in `--out`.
     let about = match Worker::start(&start, 0) {
         Ok(first) => first.about.clone(),
         Err(why) => {
             ledger.discard();
-            tidy(hunt);
             return Err(why.to_string().into());
         }
     };
     let library = named(&about.version, &about.flavour, &hunt.mpi);
-    let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &hunt.out);
-    println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
+    let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &temporary);
+    let About { name, version, flavour, .. } = &library;
+    (hunt.print)(format_args!("{name} {version} ({flavour}), seed {}\n", hunt.seed))?;
     if let Err(why) = &compiler {
-        println!("The programs of findings are not compiled and run: {why}");
+        (hunt.print)(format_args!("The programs of findings are not compiled and run: {why}\n"))?;
     }
     let shared = Shared {
         hunt,
@@ -102,19 +114,6 @@ pub fn run(hunt: &Hunt) -> Outcome {
         None => {
             finished.map(|()| locked(&shared.ledger).findings.iter().filter(|f| f.is_bug()).count() as u64)
         }
-    }
-}
-
-/// Removes from the folder the files of the workers, the trial program of the compiler, and
-/// `abi.h`.
-fn tidy(hunt: &Hunt) {
-    for i in 0..2 * hunt.jobs {
-        for end in ["case", "stderr"] {
-            let _ = std::fs::remove_file(hunt.out.join(format!("worker-{i}.{end}")));
-        }
-    }
-    for file in ["probe", "probe.c", "abi.h"] {
-        let _ = std::fs::remove_file(hunt.out.join(file));
     }
 }
 
@@ -288,9 +287,8 @@ impl Shared<'_> {
         bar.finish_and_clear();
     }
 
-    /// Completes the files of the run, removes the files of the workers, and prints the findings.
+    /// Completes the files of the run, and prints the findings.
     fn finish(&self) -> Result<(), Box<dyn Error>> {
-        tidy(self.hunt);
         let run = self.record(true);
         let mut ledger = locked(&self.ledger);
         // If the disk was full before, there may be room now for the lines and programs that could
@@ -310,6 +308,7 @@ impl Shared<'_> {
         troubles.extend(run.write(folder).err().map(|e| e.to_string()));
         troubles.extend(document::save(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
         let page = (self.hunt.page)(folder);
+        let mut text = String::new();
         // Each finding is printed with its class, its datatype, the rule, and the expected and the
         // actual result. After that come the totals, the features that were never tried, and the
         // paths of the files.
@@ -319,31 +318,38 @@ impl Shared<'_> {
                 (_, None) => " (its program was not run)",
                 _ => "",
             };
-            println!("\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
-            println!("    {} of {}", f.count, f.datatype);
+            let _ = writeln!(text, "\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
+            let _ = writeln!(text, "    {} of {}", f.count, f.datatype);
             let rule = f.rule();
-            println!("    MPI 5.0, section {}: {}", rule.section, rule.text);
-            println!("    Expected: {}. Instead: {}.", f.expected, f.got);
+            let _ = writeln!(text, "    MPI 5.0, section {}: {}", rule.section, rule.text);
+            let _ = writeln!(text, "    Expected: {}. Instead: {}.", f.expected, f.got);
         }
         let unseen = locked(&self.totals).unseen;
         if unseen > 0 {
-            println!("\n{unseen} differences were not looked at: the time was over");
+            let _ = writeln!(text, "\n{unseen} differences were not looked at: the time was over");
         }
         let never: Vec<&str> =
             run.coverage.iter().filter(|(_, n)| **n == 0).map(|(f, _)| f.as_str()).collect();
-        println!(
+        let _ = writeln!(
+            text,
             "\n{} cases in {:.1} s ({:.0} a second of one worker), {} workers died, {} hung",
             run.cases, run.seconds, run.rate_of_one, run.workers.died, run.workers.hung
         );
-        println!("coverage: {} features tried; never: {}", run.coverage.len() - never.len(), none_or(&never));
+        let _ = writeln!(
+            text,
+            "coverage: {} features tried; never: {}",
+            run.coverage.len() - never.len(),
+            none_or(&never)
+        );
         let found: Vec<String> = run.found.iter().map(|(class, n)| format!("{n} {class}")).collect();
-        println!("found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
+        let _ = writeln!(text, "found: {}; {}", found.join(", "), folder.join("findings.jsonl").display());
         match page {
-            Ok(file) => println!("report: {}", file.display()),
+            Ok(file) => _ = writeln!(text, "report: {}", file.display()),
             Err(error) => troubles.push(error.to_string()),
         }
+        let printed = (self.hunt.print)(format_args!("{text}"));
         if troubles.is_empty() {
-            Ok(())
+            Ok(printed?)
         } else {
             Err(format!("--out: {}", troubles.join("\nerror: --out: ")).into())
         }

@@ -45,14 +45,14 @@ impl Memory {
         }
         let (mut low, mut high) = (0isize, 0isize);
         let empty = buffer.shape().contains(&0);
+        let outside = || Error::new_err(format!("{name}: its strides lead out of memory"));
         for (&n, &stride) in buffer.shape().iter().zip(buffer.strides()) {
-            let last = (n.max(1) as isize - 1).checked_mul(stride);
-            let last =
-                last.ok_or_else(|| Error::new_err(format!("{name}: its strides lead out of memory")))?;
-            low += last.min(0);
-            high += last.max(0);
+            let last = (n.max(1) as isize - 1).checked_mul(stride).ok_or_else(outside)?;
+            low = low.checked_add(last.min(0)).ok_or_else(outside)?;
+            high = high.checked_add(last.max(0)).ok_or_else(outside)?;
         }
-        let len = if empty { 0 } else { (high - low) as usize + buffer.item_size() };
+        let len = high.checked_sub(low).and_then(|span| span.checked_add_unsigned(buffer.item_size()));
+        let len = if empty { 0 } else { len.ok_or_else(outside)? as usize };
         Ok(Memory { buffer, name, low: if empty { 0 } else { low }, len })
     }
 
@@ -144,7 +144,9 @@ impl Memory {
 /// If they overlap.
 pub fn check_disjoint(a: &Memory, b: &Memory) -> PyResult<()> {
     let (a_start, b_start) = (a.start().addr(), b.start().addr());
-    if a.len > 0 && b.len > 0 && a_start < b_start + b.len && b_start < a_start + a.len {
+    // The addresses come from objects that need not tell the truth, so the ends may overflow.
+    let (a_end, b_end) = (a_start.saturating_add(a.len), b_start.saturating_add(b.len));
+    if a.len > 0 && b.len > 0 && a_start < b_end && b_start < a_end {
         return Err(Error::new_err("source and target: must not overlap"));
     }
     Ok(())

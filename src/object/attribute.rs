@@ -5,6 +5,11 @@
 //! unknown here. A keyval that was freed remains usable until the last attribute that uses it is
 //! gone (7.7.2). Callbacks run without a lock and see the current state of the object. Since they
 //! may change it, the attributes are read again after each callback.
+//!
+//! A call that deletes an attribute claims it before it calls the delete callback. So no two calls
+//! pass one value to the callback, which often frees memory. Other calls that delete, set, copy or
+//! free treat a claimed attribute as deleted; only [`get_attribute`] still finds it. They do not
+//! wait for the end of the callback, because the callback may wait for the program's other threads.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -53,6 +58,8 @@ pub(super) struct Attribute {
     value: usize,
     /// Unique number that distinguishes this attribute from a later one of the same keyval.
     stamp: u64,
+    /// Whether a call is deleting the attribute.
+    claimed: bool,
 }
 
 impl Attribute {
@@ -62,9 +69,39 @@ impl Attribute {
         self.keyval.callbacks.copy(old, self.keyval.number, self.value).map_err(Fault::Callback)
     }
 
-    fn delete(&self, handle: Handle) -> std::result::Result<(), Fault> {
-        self.keyval.callbacks.delete(handle, self.keyval.number, self.value).map_err(Fault::Callback)
+    /// Deletes the attribute, which the caller has claimed: calls the delete callback, and then
+    /// removes the attribute from the datatype. If the callback fails, the attribute is released,
+    /// or removed nevertheless if `regardless` is true.
+    fn delete(&self, handle: Handle, regardless: bool) -> std::result::Result<(), Fault> {
+        let result = self.keyval.callbacks.delete(handle, self.keyval.number, self.value);
+        // The callback or another thread may have freed the datatype in the meantime, together with
+        // its attributes. Then there is nothing to remove.
+        let _ = with("type_delete_attr", handle, |o| {
+            let mut extras = o.extras.lock();
+            let Some(attributes) = extras.as_mut().map(|s| &mut s.attributes) else { return };
+            let Some(i) = attributes.iter().position(|a| a.stamp == self.stamp) else { return };
+            let replaced = attributes.iter().any(|a| a.stamp != self.stamp && a.is_of(self.keyval.number));
+            if result.is_ok() || regardless || replaced {
+                // This does not drop the last reference to the keyval, because `self` has another.
+                attributes.remove(i);
+            } else {
+                attributes[i].claimed = false;
+            }
+        });
+        result.map_err(Fault::Callback)
     }
+
+    fn is_of(&self, number: i32) -> bool {
+        self.keyval.number == number
+    }
+}
+
+/// Claims the last attribute for which `wanted` is true, among those that no other call has
+/// claimed. Returns a copy of it, or none if there is no such attribute.
+fn claim(attributes: &mut Attributes, wanted: impl Fn(&Attribute) -> bool) -> Option<Attribute> {
+    let found = attributes.iter_mut().rfind(|a| !a.claimed && wanted(a))?;
+    found.claimed = true;
+    Some(found.clone())
 }
 
 /// Attributes of one object in the order in which they were set.
@@ -136,23 +173,17 @@ pub fn free_keyval(number: i32) -> Result<()> {
     freed.map(drop).ok_or_else(|| unknown("type_free_keyval", number))
 }
 
-fn find(object: &Object, number: i32) -> Option<Attribute> {
-    let extras = object.extras.lock();
-    extras.as_ref()?.attributes.iter().find(|a| a.keyval.number == number).cloned()
-}
-
-/// Removes the attribute `old` from the object and returns it, unless it was replaced or removed in
-/// the meantime.
-fn take(object: &Object, old: &Attribute) -> Option<Attribute> {
+/// Claims the attribute of the keyval `keyval` and returns it. If the object has none, or another
+/// call has claimed it, adds an attribute with `value` and returns none.
+fn claim_or_push(object: &Object, keyval: &Arc<Keyval>, value: usize) -> Option<Attribute> {
     let mut extras = object.extras.lock();
-    let attributes = &mut extras.as_mut()?.attributes;
-    let i = attributes.iter().position(|a| a.stamp == old.stamp)?;
-    Some(attributes.remove(i))
-}
-
-fn push(object: &Object, keyval: Arc<Keyval>, value: usize) {
-    let stamp = STAMP.fetch_add(1, Ordering::Relaxed);
-    object.extras.lock().get_or_insert_default().attributes.push(Attribute { keyval, value, stamp });
+    let attributes = &mut extras.get_or_insert_default().attributes;
+    let old = claim(attributes, |a| a.is_of(keyval.number));
+    if old.is_none() {
+        let (keyval, stamp) = (Arc::clone(keyval), STAMP.fetch_add(1, Ordering::Relaxed));
+        attributes.push(Attribute { keyval, value, stamp, claimed: false });
+    }
+    old
 }
 
 /// Sets an attribute (`MPI_Type_set_attr`). If there is an old value, it is deleted first. The
@@ -165,11 +196,10 @@ pub fn set_attribute(handle: Handle, number: i32, value: usize) -> std::result::
     const CALL: &str = "type_set_attr";
     with(CALL, handle, |_| ())?;
     let keyval = keyval(CALL, number)?;
-    while let Some(old) = with(CALL, handle, |o| find(o, number))? {
-        old.delete(handle)?;
-        with(CALL, handle, |o| take(o, &old))?;
+    while let Some(old) = with(CALL, handle, |o| claim_or_push(o, &keyval, value))? {
+        old.delete(handle, false)?;
     }
-    Ok(with(CALL, handle, |o| push(o, keyval, value))?)
+    Ok(())
 }
 
 /// Returns the value of an attribute (`MPI_Type_get_attr`), or none if the datatype has no such
@@ -179,8 +209,13 @@ pub fn set_attribute(handle: Handle, number: i32, value: usize) -> std::result::
 /// The errors of [`with`]; class `Keyval` for an unknown keyval.
 pub fn get_attribute(handle: Handle, number: i32) -> Result<Option<usize>> {
     const CALL: &str = "type_get_attr";
-    match with(CALL, handle, |o| find(o, number))? {
-        Some(attribute) => Ok(Some(attribute.value)),
+    // The last attribute of the keyval counts: those before it are being deleted.
+    let value = with(CALL, handle, |o| {
+        let extras = o.extras.lock();
+        extras.as_ref()?.attributes.iter().rfind(|a| a.is_of(number)).map(|a| a.value)
+    })?;
+    match value {
+        Some(value) => Ok(Some(value)),
         None => keyval(CALL, number).map(|_| None),
     }
 }
@@ -189,44 +224,43 @@ pub fn get_attribute(handle: Handle, number: i32) -> Result<Option<usize>> {
 ///
 /// # Errors
 /// The errors of [`with`]; class `Keyval` for an unknown keyval, or if the datatype has no such
-/// attribute; the code of the delete callback if it fails, in which case the value stays.
+/// attribute or another call is deleting it; the code of the delete callback if it fails, in which
+/// case the value stays.
 pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_delete_attr";
-    let old = with(CALL, handle, |o| find(o, number))?;
-    keyval(CALL, number)?;
+    let old = with(CALL, handle, |o| claim(&mut o.extras.lock().as_mut()?.attributes, |a| a.is_of(number)))?;
     let Some(old) = old else {
+        keyval(CALL, number)?;
         let rule = "must be the keyval of an attribute that the datatype has";
         return Err(Error::new(ErrorClass::Keyval, CALL, "type_keyval", number, rule).into());
     };
-    old.delete(handle)?;
-    with(CALL, handle, |o| take(o, &old))?;
-    Ok(())
+    old.delete(handle, false)
 }
 
-/// Returns a copy of the attributes of `object`, in the order in which they were set.
+/// Returns a copy of the attributes of `object` that are not being deleted, in the order in which
+/// they were set.
 pub(super) fn snapshot(object: &Object) -> Attributes {
-    object.extras.lock().as_ref().map(|s| s.attributes.clone()).unwrap_or_default()
+    let extras = object.extras.lock();
+    let attributes = extras.iter().flat_map(|s| &s.attributes);
+    attributes.filter(|a| !a.claimed).cloned().collect()
 }
 
 /// Adds to a duplicate the attribute `from` of the original, with the value that the copy callback
 /// returned.
 pub(super) fn attach_copy(object: &Object, from: &Attribute, value: usize) {
-    push(object, Arc::clone(&from.keyval), value);
+    // The program does not know the handle of the duplicate yet, and each of its attributes is the
+    // copy of another keyval's, so there is nothing to claim.
+    claim_or_push(object, &from.keyval, value);
 }
 
-/// Deletes all attributes, including those that callbacks set in the meantime, beginning with the
-/// one that was set last. It stops at the first callback that fails and returns the code. The
-/// attribute of that callback stays, unless `regardless` is true.
+/// Deletes all attributes that no other call is deleting, including those that callbacks set in the
+/// meantime, beginning with the one that was set last. It stops at the first callback that fails
+/// and returns the code. The attribute of that callback stays, unless `regardless` is true.
 pub(super) fn delete_all(handle: Handle, regardless: bool) -> std::result::Result<(), Fault> {
     const CALL: &str = "type_free";
     loop {
-        let last =
-            with(CALL, handle, |o| o.extras.lock().as_ref().and_then(|s| s.attributes.last().cloned()))?;
+        let last = with(CALL, handle, |o| claim(&mut o.extras.lock().as_mut()?.attributes, |_| true))?;
         let Some(last) = last else { return Ok(()) };
-        let result = last.delete(handle);
-        if result.is_ok() || regardless {
-            with(CALL, handle, |o| take(o, &last))?;
-        }
-        result?;
+        last.delete(handle, regardless)?;
     }
 }

@@ -211,6 +211,95 @@ fn a_failing_delete_stops_free() {
     assert_eq!(said(&log), [format!("delete {b} 2 0"), format!("delete {a} 1 0")]);
 }
 
+/// What another thread does while the delete callback of an attribute runs.
+type Deed = fn(Handle, i32);
+
+/// Callbacks that record which values are deleted. While value 1 is deleted, another thread does
+/// the deed. The delete callback then returns `code` for that value.
+struct Meanwhile {
+    deed: Deed,
+    deleted: Arc<Mutex<Vec<usize>>>,
+    code: std::result::Result<(), i32>,
+}
+
+impl Callbacks for Meanwhile {
+    fn copy(&self, _: Handle, _: i32, value: usize) -> std::result::Result<Option<usize>, i32> {
+        Ok(Some(value))
+    }
+
+    fn delete(&self, handle: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32> {
+        self.deleted.lock().unwrap().push(value);
+        if value != 1 {
+            return Ok(());
+        }
+        std::thread::scope(|s| s.spawn(|| (self.deed)(handle, keyval)).join()).unwrap();
+        self.code
+    }
+}
+
+/// Makes a type with an attribute of value 1, and calls `deletes`, which deletes the attribute.
+/// Returns the result, the type, its keyval, and the list of the values that are deleted.
+fn meanwhile<T>(
+    deed: Deed,
+    code: std::result::Result<(), i32>,
+    deletes: fn(Handle, i32) -> T,
+) -> (T, Handle, i32, Arc<Mutex<Vec<usize>>>) {
+    let deleted = Arc::default();
+    let keyval = create_keyval(Box::new(Meanwhile { deed, deleted: Arc::clone(&deleted), code })).unwrap();
+    let h = vector();
+    set_attribute(h, keyval, 1).unwrap();
+    (deletes(h, keyval), h, keyval, deleted)
+}
+
+/// A delete callback often frees memory to which the value points, so it must not be called twice
+/// for one value.
+#[test]
+fn two_threads_delete_an_attribute_once() {
+    let deeds: [Deed; 4] = [
+        |h, k| assert_eq!(class(delete_attribute(h, k)), ErrorClass::Keyval),
+        |h, k| set_attribute(h, k, 2).unwrap(),
+        |h, _| _ = free(h),
+        |h, k| {
+            let d = dup(h).unwrap();
+            assert_eq!(get_attribute(d, k), Ok(None));
+            free(d).unwrap();
+        },
+    ];
+    let calls: [fn(Handle, i32) -> std::result::Result<(), Fault>; 3] =
+        [delete_attribute, |h, k| set_attribute(h, k, 3), |h, _| free(h)];
+    for deed in deeds {
+        for deletes in calls {
+            let (_, h, keyval, deleted) = meanwhile(deed, Ok(()), deletes);
+            let _ = free(h);
+            let mut deleted = std::mem::take(&mut *deleted.lock().unwrap());
+            deleted.sort_unstable();
+            let values = deleted.len();
+            deleted.dedup();
+            assert!(deleted[0] == 1 && deleted.len() == values, "{deleted:?} of {values}");
+            free_keyval(keyval).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_call_during_a_delete_callback_counts_as_a_later_one() {
+    let (done, h, k, _) = meanwhile(|h, k| set_attribute(h, k, 2).unwrap(), Ok(()), delete_attribute);
+    assert_eq!((done, get_attribute(h, k)), (Ok(()), Ok(Some(2))));
+    free(h).unwrap();
+    let (done, h, _, _) = meanwhile(|h, _| free(h).unwrap(), Ok(()), delete_attribute);
+    assert_eq!(done, Ok(()));
+    assert_eq!(class(free(h)), ErrorClass::Type);
+    // If the callback fails, the attribute stays, unless another call has replaced it.
+    let (done, h, k, deleted) = meanwhile(|h, k| _ = delete_attribute(h, k), Err(55), delete_attribute);
+    assert_eq!((done, get_attribute(h, k)), (Err(Fault::Callback(55)), Ok(Some(1))));
+    assert_eq!(free(h), Err(Fault::Callback(55)));
+    assert_eq!(*deleted.lock().unwrap(), [1, 1]);
+    let (done, h, k, deleted) = meanwhile(|h, k| set_attribute(h, k, 2).unwrap(), Err(55), delete_attribute);
+    assert_eq!((done, get_attribute(h, k)), (Err(Fault::Callback(55)), Ok(Some(2))));
+    free(h).unwrap();
+    assert_eq!(*deleted.lock().unwrap(), [1, 2]);
+}
+
 #[test]
 fn a_dup_shares_the_kernel_and_has_its_own_attributes() {
     let log = Log::default();

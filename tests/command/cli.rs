@@ -584,3 +584,51 @@ fn folders(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.is_dir()).collect()
 }
+
+/// Tests that standard output that cannot be written is an error, and that no error is reported if
+/// the reader of a pipe has ended.
+#[test]
+fn standard_output_that_fails_is_an_error() {
+    for arguments in
+        [&["explain", "int"][..], &["draw", "int"], &["corpus"], &["wire", "int"], &["check", "int"]]
+    {
+        let run = |stdout: Stdio| {
+            program()
+                .args(arguments)
+                .stdout(stdout)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+                .wait_with_output()
+        };
+        let full = run(std::fs::File::options().write(true).open("/dev/full").unwrap().into()).unwrap();
+        let said = String::from_utf8(full.stderr).unwrap();
+        assert_eq!(full.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.starts_with("error: standard output: No space left"), "{arguments:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let closed = run(writer.into()).unwrap();
+        assert!(closed.status.success() && closed.stderr.is_empty(), "{arguments:?}: {closed:?}");
+    }
+}
+
+/// Tests that a run of the fuzzer leaves the user's own files alone, whatever their names.
+#[test]
+fn a_library_that_cannot_be_checked_leaves_the_folder_as_it_was() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-mpi");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let own = ["probe.c", "probe", "abi.h", "worker-0.case", "worker-0.stderr"];
+    for name in own {
+        std::fs::write(folder.join(name), name).unwrap();
+    }
+    let mut command = program();
+    command.args(["check", "--mpi", "/no/such/lib.so", "--jobs", "1", "--out", "."]).current_dir(&folder);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/lib.so"), "{output:?}");
+    for name in own {
+        assert_eq!(std::fs::read_to_string(folder.join(name)).unwrap(), name);
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), own.len());
+}

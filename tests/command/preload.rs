@@ -87,3 +87,27 @@ fn without_a_report_the_process_is_the_commands() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), process.to_string());
 }
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_command_runs() {
+    let folder = folder("refused");
+    std::fs::create_dir(folder.join("report")).unwrap();
+    let ran = folder.join("ran");
+    let output = preload(&folder, true, &["touch", ran.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("report: must be a regular file"), "{output:?}");
+    assert!(!ran.exists());
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+/// Tests a report whose file cannot be written any more when the command has ended.
+#[test]
+fn a_report_that_is_not_saved_leaves_the_status_and_the_reports_of_the_ranks() {
+    let folder = folder("unsaved");
+    let script = format!("mkdir {}; exit 7", folder.join("report").display());
+    let output = preload(&folder, true, &["sh", "-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let (_, left) = said.trim_end().split_once("the reports of the ranks are left in ").expect(&said);
+    assert!(std::path::Path::new(left).is_dir(), "{said}");
+}

@@ -379,6 +379,21 @@ static void threads(void)
     OK(MPI_Info_free(&shared));
 }
 
+/* A process can return only the low 8 bits of an error code. An error is never returned as 0, which
+ * means success. */
+static void aborts(void)
+{
+    const int codes[][2] = {{0, 0}, {7, 7}, {256, 1}, {263, 7}, {-256, 1}, {-1, 255}};
+    for (int i = 0; i < LENGTH(codes); i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) MPI_Abort(MPI_COMM_WORLD, codes[i][0]);
+        EQ(waitpid(child, &status, 0), child);
+        TRUE(WIFEXITED(status));
+        EQ(WEXITSTATUS(status), codes[i][1]);
+    }
+}
+
 int main(void)
 {
     int provided, flag;
@@ -408,6 +423,7 @@ int main(void)
     EQ(strcmp(name, "MPI_LONG_LONG_INT"), 0);
     OK(MPI_Type_get_name(MPI_C_FLOAT_COMPLEX, name, &n));
     EQ(strcmp(name, "MPI_C_COMPLEX"), 0);
+    aborts();
     OK(MPI_Finalize());
     return 0;
 }

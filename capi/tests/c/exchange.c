@@ -126,7 +126,7 @@ int main(void)
     FAILS(DDTC_ERR_TRUNCATE, "room", ddtc_type_to_wire(s, NULL, -1, &size));
     FAILS(DDTC_ERR_ARG, "wire", ddtc_type_to_wire(s, NULL, 1 << 20, &size));
     FAILS(DDTC_ERR_ARG, "wire", ddtc_type_from_wire(NULL, 100, &t));
-    FAILS(DDTC_ERR_COUNT, "-1", ddtc_type_from_wire("ddtw", -1, &t));
+    FAILS(DDTC_ERR_COUNT, "size = -1", ddtc_type_from_wire("ddtw", -1, &t));
     FAILS(DDTC_ERR_TRUNCATE, "byte 0", ddtc_type_from_wire(NULL, 0, &t));
     FAILS(DDTC_ERR_ARG, "byte 0", ddtc_type_from_wire("datatype", 8, &t));
     FAILS(DDTC_ERR_ARG, "newtype", ddtc_type_from_wire("ddtw", 4, NULL));

@@ -90,7 +90,7 @@ static void by_hand(void)
     FAILS(DDTC_ERR_ARG, "offset = -1", ddtc_committed_segment_at(c, 2, -1, &len, &bytes));
     FAILS(DDTC_ERR_ARG, "index = 6", ddtc_committed_segment_offset(c, 2, 6, &len));
     FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_committed_segments(c, user, -1, 0, iov, 8, &len));
-    FAILS(DDTC_ERR_COUNT, "count = -8", ddtc_committed_segments(c, user, 2, 0, iov, -8, &len));
+    FAILS(DDTC_ERR_COUNT, "max = -8", ddtc_committed_segments(c, user, 2, 0, iov, -8, &len));
     FAILS(DDTC_ERR_ARG, "iov", ddtc_committed_segments(c, user, 2, 0, NULL, 8, &len));
     FAILS(DDTC_ERR_ARG, "len", ddtc_committed_segments(c, user, 2, 0, iov, 8, NULL));
     FAILS(DDTC_ERR_ARG, "committed", ddtc_committed_segments(NULL, user, 2, 0, iov, 8, &len));
@@ -140,7 +140,7 @@ static void handles(void)
     FAILS(DDTC_ERR_ARG, "max_iov_bytes = -2", ddtc_type_iov_len(t, -2, &len, &bytes));
     FAILS(DDTC_ERR_ARG, "iov_offset = 4", ddtc_type_iov(t, 4, iov, 4, &len));
     FAILS(DDTC_ERR_ARG, "iov_offset = -1", ddtc_type_iov(t, -1, iov, 4, &len));
-    FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_type_iov(t, 0, iov, -1, &len));
+    FAILS(DDTC_ERR_COUNT, "max_iov_len = -1", ddtc_type_iov(t, 0, iov, -1, &len));
     FAILS(DDTC_ERR_ARG, "iov", ddtc_type_iov(t, 0, NULL, 1, &len));
     FAILS(DDTC_ERR_ARG, "iov_len", ddtc_type_iov_len(t, -1, NULL, &bytes));
     FAILS(DDTC_ERR_ARG, "actual_iov_bytes", ddtc_type_iov_len(t, -1, &len, NULL));

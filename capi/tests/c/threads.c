@@ -1,7 +1,9 @@
 /* Tests with several threads. The threads concurrently commit, duplicate, free and pack types and
- * set attributes, both on types of their own and on shared types. */
+ * set attributes, both on types of their own and on shared types. They set and delete one attribute
+ * of a shared type. */
 #include <ddtc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include "check.h"
@@ -17,6 +19,31 @@ static int delete(ddtc_datatype t, int k, void *value, void *extra)
     (void)t, (void)k, (void)value, (void)extra;
     atomic_fetch_add(&deleted, 1);
     return 0;
+}
+
+/* Values of attributes that several threads set and delete on one type. Each counts how often it
+ * was deleted. */
+static atomic_int values[THREADS][ROUNDS];
+static ddtc_datatype contested;
+static int contested_keyval;
+
+static int delete_contested(ddtc_datatype t, int k, void *value, void *extra)
+{
+    (void)t, (void)k, (void)extra;
+    sched_yield(); /* Lets other threads find the attribute. */
+    EQ(atomic_fetch_add((atomic_int *)value, 1), 0);
+    return 0;
+}
+
+static void *contend(void *argument)
+{
+    int seed = (int)(intptr_t)argument - 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        OK(ddtc_type_set_attr(contested, contested_keyval, &values[seed][round]));
+        int code = ddtc_type_delete_attr(contested, contested_keyval);
+        TRUE(code == 0 || code == DDTC_ERR_KEYVAL);
+    }
+    return NULL;
 }
 
 static void *work(void *argument)
@@ -75,6 +102,17 @@ int main(void)
     t = atomic_load(&victim);
     OK(ddtc_type_free(&t));
     OK(ddtc_type_free(&shared));
+
+    /* Several threads replace and delete the attribute of one type. Each value is deleted once. */
+    OK(ddtc_type_create_keyval(DDTC_DUP_FN, delete_contested, &contested_keyval, NULL));
+    OK(ddtc_type_dup(DDTC_TYPE_INT, &contested));
+    for (int i = 0; i < THREADS; i++) EQ(pthread_create(&threads[i], NULL, contend, (void *)(intptr_t)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++) EQ(pthread_join(threads[i], NULL), 0);
+    OK(ddtc_type_free(&contested));
+    for (int i = 0; i < THREADS; i++) {
+        for (int round = 0; round < ROUNDS; round++) EQ(atomic_load(&values[i][round]), 1);
+    }
+    OK(ddtc_type_free_keyval(&contested_keyval));
     OK(ddtc_type_free_keyval(&keyval));
     return 0;
 }

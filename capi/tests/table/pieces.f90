@@ -213,6 +213,9 @@ end module mpi
     if (code == 0) code = ddtc_t_report()
 !: MPI_Abort
     call finish(known(comm, 'MPI_Abort'), 'MPI_Abort', ierror, comm)
+    ! A process can return only the low 8 bits of a code. If these are 0, it returns 1, because 0
+    ! would mean success.
+    if (errorcode /= 0 .and. iand(errorcode, 255) == 0) stop 1
     stop errorcode
 !: MPI_Comm_rank
     rank = 0

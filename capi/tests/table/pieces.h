@@ -133,7 +133,9 @@ static inline int ddtc_mpi_fail(int code, const char *call, const char *argument
     return 0;
 //: MPI_Abort
     fflush(NULL);
-    exit(errorcode);
+    /* A process can return only the low 8 bits of a code. If these are 0, it returns 1, because 0
+     * would mean success. */
+    exit(errorcode != 0 && (errorcode & 0xff) == 0 ? 1 : errorcode);
 //: MPI_Comm_rank
     *rank = 0;
     return 0;

@@ -27,12 +27,13 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     let program = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?).process_group(0);
     let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
-    let end = Instant::now() + Duration::from_secs(seconds);
+    // None if the clock cannot represent the end of the time limit.
+    let end = Instant::now().checked_add(Duration::from_secs(seconds));
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
             break Some(status);
         }
-        if Instant::now() > end {
+        if end.is_some_and(|end| Instant::now() > end) {
             break None;
         }
         std::thread::sleep(Duration::from_millis(5));

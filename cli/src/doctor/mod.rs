@@ -33,6 +33,7 @@ use ddtc_hosts::proof;
 use ddtc_hosts::transport::{Transport, Transports};
 use ddtc_hosts::tried::{Kinds, TrialStatus};
 
+use crate::output::{out, outln};
 use ddtc_bench::machine::Machine;
 use ddtc_hosts::library;
 use elf::Elf;
@@ -96,7 +97,7 @@ impl Findings {
 /// process is a helper that another run of `ddtc doctor` has started.
 ///
 /// # Errors
-/// If a problem was found.
+/// If a problem was found, or standard output cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(library) = &args.load {
         return Ok(rank::load(library)?);
@@ -143,12 +144,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         }
     }
     // Print the problems last, so that the user sees them at the end of the output.
-    print!("{}", findings.text);
+    out!("{}", findings.text)?;
     for (what, remedy) in &findings.problems {
-        println!("problem          {what}\n  to do          {remedy}");
+        outln!("problem          {what}\n  to do          {remedy}")?;
     }
     match findings.problems.len() {
-        0 => println!("problems         none"),
+        0 => outln!("problems         none")?,
         n => Err(format!("{n} problem(s) found: see `problem` and `to do` above"))?,
     }
     Ok(())

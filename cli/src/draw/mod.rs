@@ -18,12 +18,12 @@ mod svg;
 mod tests;
 
 use std::error::Error;
-use std::io::{ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::{corpus, files};
 
+use crate::output::out;
 use fold::Fold;
 use map::Map;
 
@@ -103,12 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         },
     };
     let text = chars::write(&map, &args.datatype, args.width, terminal);
-    match stdout().lock().write_all(text.as_bytes()) {
-        // A broken pipe is not an error: the process that reads the output, for example `head`, has
-        // closed its end of the pipe. All other errors are returned.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(out!("{text}")?)
 }
 
 /// Writes a picture of `count` instances of `t` with the title `name` into the file `path`. If an

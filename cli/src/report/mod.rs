@@ -14,11 +14,11 @@ mod record;
 mod tests;
 
 use std::error::Error;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use ddtc::internal::files;
 
+use crate::output::{out, outln};
 use record::Record;
 
 /// Arguments of `ddtc report`.
@@ -55,16 +55,18 @@ pub(crate) struct Args {
 /// read, or standard output cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(program) = &args.program {
-        return Ok(std::io::stdout().write_all(standalone(program)?.as_bytes())?);
+        return Ok(out!("{}", standalone(program)?)?);
     }
     if let Some(folder) = &args.findings {
-        ddtc_hunt::publish(folder)?.iter().for_each(|path| println!("{}", path.display()));
+        for path in ddtc_hunt::publish(folder)? {
+            outln!("{}", path.display())?;
+        }
         return Ok(());
     }
     let folder = args.folder.as_deref().ok_or("name a folder, --program or --findings")?;
     let written = write(folder)?;
     written.notes.iter().for_each(|note| eprintln!("warning: {note}"));
-    println!("{} and {}: {} findings", written.html.display(), written.json.display(), written.findings);
+    outln!("{} and {}: {} findings", written.html.display(), written.json.display(), written.findings)?;
     Ok(())
 }
 

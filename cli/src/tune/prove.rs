@@ -34,6 +34,7 @@ use ddtc_hosts::transport::Transport;
 use ddtc_hosts::tried::{Kind, TrialStatus};
 
 use super::{Args, compile};
+use crate::output::outln;
 
 /// The program that tests calls with and without conversion: its name and its C source.
 const PROGRAM: (&str, &str) = ("prove", include_str!("prove.c"));
@@ -229,14 +230,14 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
 /// Prints the kinds of calls (steps) that an earlier run has refused, and how to test them again.
 /// They are not tested in this run. The earlier run has found a fault in them, or was interrupted
 /// during them.
-fn print_refusals(proof: &Proof, file: &Path) {
+fn print_refusals(proof: &Proof, file: &Path) -> std::io::Result<()> {
     for step in Step::ALL {
         if let Some(Outcome::Refused(why)) = proof.outcome(step) {
-            println!(
+            outln!(
                 "{}: refused by an earlier run: {why}; to try again, remove {}",
                 step.name(),
                 file.display()
-            );
+            )?;
         }
     }
 }
@@ -318,7 +319,7 @@ pub(super) fn prove_first(args: &Args, library: &Path, folder: &Path) -> Result<
     let (name, ranks) = (job.proof.key.library.clone(), job.proof.ranks);
     let known = is_known(&job.proof.key);
     if known && args.only_prove {
-        println!("{name}: nothing is left to prove, because it is known which of its calls are right");
+        outln!("{name}: nothing is left to prove, because it is known which of its calls are right")?;
     }
     if !known {
         prove(args, library, folder, job.proof)?;
@@ -334,7 +335,7 @@ pub(super) fn prove_first(args: &Args, library: &Path, folder: &Path) -> Result<
     match obstacle(job.converts, known, ranks)? {
         None => Ok(true),
         Some(why) => {
-            println!("{name}: nothing is measured, and the policy table stays as it is: {why}");
+            outln!("{name}: nothing is measured, and the policy table stays as it is: {why}")?;
             Ok(false)
         }
     }
@@ -378,7 +379,7 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
         if args.only_prove {
             return Err(why.into());
         }
-        println!("{} was not tried: {why}", new.key.library);
+        outln!("{} was not tried: {why}", new.key.library)?;
         return Ok(());
     }
     let variable = |name| std::env::var(name).ok();
@@ -389,11 +390,11 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --proofs")?,
     };
     let _lock = locked(&file)?;
-    println!("{} was not tried: its calls are proven first", new.key.library);
+    outln!("{} was not tried: its calls are proven first", new.key.library)?;
     // Do not write the proof yet. It is written whenever the C program begins or ends a step, and
     // at the end of this function.
     let mut proof = begun(new, &read(&file)?);
-    print_refusals(&proof, &file);
+    print_refusals(&proof, &file)?;
     loop {
         // Stop once one of the three steps with messages is refused. Calls of all kinds are then
         // refused, whatever the remaining steps would show, because the calls of the last step,
@@ -410,21 +411,25 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
                 // that arrives first.
                 && !matches!(proof.outcome(step), Some(Outcome::Refused(_)))
             {
-                match &outcome {
-                    Outcome::Begun => {}
-                    Outcome::Proven => println!("{}: right", step.name()),
-                    Outcome::Refused(why) => println!("{}: refused: {why}", step.name()),
-                    Outcome::Unproven(why) => println!("{}: not proven: {why}", step.name()),
-                }
+                let said = match &outcome {
+                    Outcome::Begun => None,
+                    Outcome::Proven => Some("right".to_owned()),
+                    Outcome::Refused(why) => Some(format!("refused: {why}")),
+                    Outcome::Unproven(why) => Some(format!("not proven: {why}")),
+                };
                 proof.outcomes[step as usize] = Some(outcome);
+                // Save before printing, which may fail.
                 save(&file, &proof)?;
+                if let Some(said) = said {
+                    outln!("{}: {said}", step.name())?;
+                }
             }
             Ok(())
         })?;
         let mut is_new = false;
         for step in open {
             if proof.outcome(step) == Some(&Outcome::Begun) {
-                println!("{}: refused: {how}", step.name());
+                outln!("{}: refused: {how}", step.name())?;
                 proof.outcomes[step as usize] = Some(Outcome::Refused(how.clone()));
             }
             is_new |= proof.outcome(step).is_some();
@@ -439,7 +444,7 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
     proof.is_finished = true;
     save(&file, &proof)?;
     let permitted = proof.permitted();
-    println!("{}: proof of {}, on one node: {permitted}", file.display(), proof.key.library);
+    outln!("{}: proof of {}, on one node: {permitted}", file.display(), proof.key.library)?;
     if proof.refused().has(Kind::Messages) {
         return Err("messages are not right if they are converted: they are left to this MPI library".into());
     }
