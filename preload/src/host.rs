@@ -174,6 +174,7 @@ functions! {
     comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
     comm_set_attr MPI_Comm_set_attr (HandleWord, c_int, *mut c_void);
+    comm_get_attr MPI_Comm_get_attr (HandleWord, c_int, *mut c_void, *mut c_int);
     library_version MPI_Get_library_version (*mut c_char, *mut c_int);
     abi_version MPI_Abi_get_version (*mut c_int, *mut c_int);
     type_commit MPI_Type_commit (*mut c_void);
