@@ -136,6 +136,7 @@ functions! {
     comm_accept MPI_Comm_accept (*const c_char, HandleWord, c_int, HandleWord, *mut c_void);
     comm_connect MPI_Comm_connect (*const c_char, HandleWord, c_int, HandleWord, *mut c_void);
     comm_join MPI_Comm_join (c_int, *mut c_void);
+    comm_disconnect MPI_Comm_disconnect (*mut c_void);
     intercomm_create MPI_Intercomm_create (HandleWord, c_int, HandleWord, c_int, c_int, *mut c_void);
     comm_group MPI_Comm_group (HandleWord, *mut c_void);
     comm_remote_group MPI_Comm_remote_group (HandleWord, *mut c_void);

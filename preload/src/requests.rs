@@ -46,6 +46,8 @@ pub(crate) struct Operation {
     /// request is inactive. When a doubtful operation completes, only those bytes are unpacked that
     /// have arrived according to the marks in the staging buffers.
     pub(crate) is_doubtful: bool,
+    /// Communicator of the operation; 0 if it is not known (`MPI_Imrecv`) or there is none.
+    pub(crate) comm: u64,
     /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
     /// Thread ([`me`]) that is in a call which completes or frees the request; 0 if no thread is in
@@ -67,9 +69,16 @@ pub(crate) enum Asks {
 
 impl Operation {
     fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
-        let (active, is_doubtful) = (!persistent, false);
-        let mut operation =
-            Box::new(Operation { staged, persistent, exchange, active, is_doubtful, serial: 0, asked_by: 0 });
+        let mut operation = Box::new(Operation {
+            staged,
+            persistent,
+            exchange,
+            active: !persistent,
+            is_doubtful: false,
+            comm: 0,
+            serial: 0,
+            asked_by: 0,
+        });
         operation.staged.forget_handles();
         operation
     }
@@ -165,18 +174,24 @@ impl Found {
     /// thread or for an error handler. Returns `None` in an inconsistent child too (the child of a
     /// fork that may have left locks taken).
     pub(crate) fn take(self) -> Option<Box<Operation>> {
-        if is_inconsistent() {
-            return None;
-        }
-        let mut table = table();
-        let table = table.as_mut()?;
-        let taken = match table.live.entry(self.handle) {
-            Entry::Occupied(entry) if entry.get().serial == self.serial => Some(entry.remove()),
-            _ => table.displaced.remove(&self.serial),
-        };
-        table.count();
-        taken
+        take(self.handle, self.serial)
     }
+}
+
+/// Takes the operation with this handle and this serial number out of the table, as
+/// [`Found::take`] does.
+fn take(handle: u64, serial: u64) -> Option<Box<Operation>> {
+    if is_inconsistent() {
+        return None;
+    }
+    let mut table = table();
+    let table = table.as_mut()?;
+    let taken = match table.live.entry(handle) {
+        Entry::Occupied(entry) if entry.get().serial == serial => Some(entry.remove()),
+        _ => table.displaced.remove(&serial),
+    };
+    table.count();
+    taken
 }
 
 /// State of an operation after a call about its request.
@@ -560,6 +575,41 @@ unsafe fn release(host: &Host, handle: u64) {
     if let Some(request_free) = host.f.request_free {
         // SAFETY: the caller promises the handle; a `HandleWord` has room for a handle of any ABI.
         unsafe { request_free((&raw mut handle).cast()) };
+    }
+}
+
+/// Completes the requests of a communicator that the program freed while they were active. Called
+/// before the program disconnects the communicator: the MPI library would wait for the requests,
+/// which are complete for it only after [`drain`] has freed them.
+///
+/// A request whose communicator is not known is one of `MPI_Imrecv`. It is waited for too, because
+/// its message is on its way, so that it completes whatever this process does next.
+pub(crate) fn finish_freed(host: &'static Host, comm: u64) {
+    let is_left = || {
+        let of_comm = |freed: &Freed| [0, comm].contains(&freed.operation.comm);
+        table().as_ref().is_some_and(|table| table.freed.iter().any(of_comm))
+    };
+    while is_left() {
+        drain(host);
+    }
+}
+
+/// Handles and serial numbers of persistent operations.
+pub(crate) type Persistent = SmallVec<[(u64, u64); 2]>;
+
+/// Returns the inactive persistent operations of a communicator.
+pub(crate) fn inactive_of(comm: u64) -> Persistent {
+    let table = table();
+    let live = table.iter().flat_map(|table| &table.live);
+    let of_comm = live.filter(|(_, operation)| operation.comm == comm && !operation.active);
+    of_comm.map(|(&handle, operation)| (handle, operation.serial)).collect()
+}
+
+/// Forgets inactive persistent operations, because the communicator that they belong to was
+/// disconnected. MPICH frees their requests then, so a new request may get their handle.
+pub(crate) fn forget(operations: Persistent) {
+    for (handle, serial) in operations {
+        drop(take(handle, serial));
     }
 }
 

@@ -123,7 +123,7 @@ unsafe fn sent<N: Count>(
     // SAFETY: the caller promises the arguments of the send, with a buffer `s` from which the MPI
     // library may send. Something is staged only if `request` is not null.
     unsafe {
-        start(host, request, staged, make, || {
+        start(host, (request, comm), staged, make, || {
             forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
         })
     }
@@ -198,7 +198,7 @@ unsafe fn received<N: Count>(
     // SAFETY: the caller promises the arguments of the receive, with a buffer `r` into which the
     // MPI library may receive. Something is staged only if `request` is not null.
     unsafe {
-        start(host, request, staged, make, || {
+        start(host, (request, comm), staged, make, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
         })
     }
@@ -260,7 +260,7 @@ pub(super) unsafe fn isendrecv<N: Count>(
                 },
             )
         });
-        start(host, request, staged, exchange(host, source), || {
+        start(host, (request, comm), staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
@@ -302,7 +302,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
             true => staged.send(given, dest),
         });
         if staged.is_empty() || host.profile.fills_exchange_status {
-            return start(host, request, staged, exchange(host, source), || {
+            return start(host, (request, comm), staged, exchange(host, source), || {
                 forward!(
                     N,
                     forms,
@@ -317,7 +317,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
         let Forms { call, wanted, entries, on, .. } = forms;
         let (small, large) = (host.next_counted.isendrecv, host.next_counted.isendrecv_c);
         let forms = Forms { small, large, call, wanted, entries, on };
-        start(host, request, staged, exchange(host, source), || {
+        start(host, (request, comm), staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
@@ -357,7 +357,7 @@ pub(super) unsafe fn imrecv<N: Count>(
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, sender_of(host, message), Origin::Matched)
         });
-        start(host, request, staged, Operation::once, || {
+        start(host, (request, 0), staged, Operation::once, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(request))
         })
     }
