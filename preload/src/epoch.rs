@@ -93,6 +93,9 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
         host.users.ended();
     }
     let code = call();
+    if last && code == 0 && host.abi.is_some() {
+        guard(requests::unpack_left);
+    }
     match user {
         _ if code != 0 => host.users.add(user),
         User::World => host.users.saw(World::Finalized),

@@ -219,7 +219,6 @@ functions! {
     request_get_status_all MPI_Request_get_status_all (c_int, *mut c_void, *mut c_int, *mut c_void);
     request_get_status_some MPI_Request_get_status_some (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
     request_free MPI_Request_free (*mut c_void);
-    cancel MPI_Cancel (*mut c_void);
     test_cancelled MPI_Test_cancelled (*const c_void, *mut c_int);
     get_count MPI_Get_count (*const c_void, HandleWord, *mut c_int);
     get_count_c MPI_Get_count_c (*const c_void, HandleWord, *mut i64);

@@ -282,6 +282,8 @@ struct RequestTable {
     displaced: HashMap<u64, Box<Operation>>,
     /// Requests that the program freed while they were active.
     freed: Vec<Freed>,
+    /// Operations of freed requests that were left to the finalization of the MPI library.
+    left: Vec<Box<Operation>>,
     /// Operations that a thread has taken out of the table to unpack or to start them.
     marks: Vec<Marked>,
     /// Last serial number that was given: the number of operations that were ever in the table.
@@ -783,11 +785,13 @@ pub(crate) fn forget(operations: Persistent) {
 }
 
 /// Maximum time that finalization waits for requests that the program freed while they were active.
-/// The wait is limited because their messages may never arrive.
+/// The wait is limited because their messages may never come. The MPI library's own finalization
+/// may return all the same.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Completes the requests that the program freed while they were active. Called before the MPI
-/// library is finalized. After [`MAX_DRAIN_TIME`] the requests that are still pending are given up.
+/// library is finalized. After [`MAX_DRAIN_TIME`] the requests that are still pending are left to
+/// the MPI library.
 pub(crate) fn finish(host: &'static Host) {
     if !live() {
         return;
@@ -795,32 +799,40 @@ pub(crate) fn finish(host: &'static Host) {
     let start = Instant::now();
     while drain(host) > 0 {
         if start.elapsed() > MAX_DRAIN_TIME {
-            give_up(host);
+            leave(host);
         }
     }
 }
 
-/// Gives up the freed requests that have not completed: receives are cancelled, unless they are
-/// part of an exchange, and the requests are freed in the MPI library. Requests that another thread
-/// is testing are left as they are.
+/// Frees the requests that have not completed in the MPI library, as the program wanted, and keeps
+/// their operations. The MPI library still receives their messages, as far as it does so without
+/// ddtc, and [`unpack_left`] unpacks them after the finalization. The receives are not cancelled,
+/// because their senders would then wait for ever. Requests that another thread is testing are left
+/// as they are.
 #[cold]
-fn give_up(host: &'static Host) {
+fn leave(host: &'static Host) {
     while let Some((_, handle, serial)) = next_freed(0) {
         let Some(operation) = answered(serial, false) else { continue };
-        let may_cancel = operation.receives() && !operation.exchange;
-        // The MPI library may still use the staging buffer, so it is never freed.
-        std::mem::forget(operation);
-        let mut word: HandleWord = handle;
+        table().get_or_insert_default().left.push(operation);
         // SAFETY: the program has freed the request, and ddtc has not freed it in the MPI library,
-        // so the handle is valid. `answered` has taken the operation out of the table, so nobody
-        // else uses the handle. `word` has room for a handle of any ABI.
-        unsafe {
-            // MPI does not say what cancelling the request of an exchange would do.
-            if let Some(cancel) = host.f.cancel.filter(|_| may_cancel) {
-                cancel((&raw mut word).cast());
-            }
-            release(host, handle);
-        }
+        // so the handle is valid. `answered` has taken the request out of `RequestTable::freed`, so
+        // nobody else uses the handle.
+        unsafe { release(host, handle) };
+    }
+}
+
+/// Unpacks the messages of requests that the program freed and that have come completely while the
+/// MPI library was finalized. Called after that.
+pub(crate) fn unpack_left() {
+    let left = table().as_mut().map(|table| std::mem::take(&mut table.left));
+    for operation in left.into_iter().flatten() {
+        // SAFETY: the MPI library was finalized, so the operation has ended or may have failed. The
+        // program's buffer belongs to the operation until the finalization returns, because the
+        // program cannot find out earlier that the message has come.
+        unsafe { operation.staged.unpack_truncated() };
+        // A session whose opening ddtc has not seen may go on, and the operation may still use its
+        // staging buffers. So the buffers are never freed.
+        std::mem::forget(operation);
     }
 }
 
