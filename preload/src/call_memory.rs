@@ -12,7 +12,7 @@ use ddtc_hosts::abi::Abi;
 use crate::calls::{Calls, Kept, Record};
 use crate::completing::{Answer, Batch};
 use crate::handles::{handle_at, set_handle};
-use crate::host::Host;
+use crate::host::{HandleWord, Host};
 use crate::requests::{self, Operation};
 use crate::stack::here;
 use crate::staged::Staged;
@@ -308,14 +308,15 @@ unsafe fn failed(staged: Staged, is_unpacked: bool) {
 /// call, which makes a persistent operation. `make` makes the [`Operation`] from the staged
 /// buffers. If ddtc must find out whether the operation is complete right after the call
 /// ([`Operation::may_be_done_at_once`]), and it is, the received bytes are unpacked here. Otherwise
-/// the operation is put into the table of requests. Returns the return value of the call.
+/// the operation is put into the table of requests. `comm` is the communicator of the operation, or
+/// 0 if it is not known. Returns the return value of the call.
 ///
 /// # Safety
 /// If anything is staged, `request` must point to writable memory for a handle. `call` must call
 /// the MPI library for the operation, with the staging buffers, and write the handle to `request`.
 pub(crate) unsafe fn start(
     host: &'static Host,
-    request: *mut c_void,
+    (request, comm): (*mut c_void, HandleWord),
     staged: Staged,
     make: impl FnOnce(Staged) -> Box<Operation>,
     call: impl FnOnce() -> c_int,
@@ -323,7 +324,8 @@ pub(crate) unsafe fn start(
     if staged.is_empty() {
         return staged.sending(call);
     }
-    let operation = make(staged);
+    let mut operation = make(staged);
+    operation.comm = comm & host.mask;
     let may_be_done = operation.may_be_done_at_once();
     // The program's handle is set to null before the call. If the handle is still null after the
     // call, the MPI library has made no request, and the handle gets its old value back. The return

@@ -112,6 +112,35 @@ pub(crate) fn find(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
     }
 }
 
+/// As [`find`], but asks the MPI library whether the entry is the attribute of this communicator.
+/// If it is not, unbinds the entry and returns `None`.
+///
+/// The question is needed before anything goes by the facts of an entry. If a delete callback of
+/// the program uses a communicator that is being freed, [`accept`] may bind an entry to it after
+/// ddtc's attribute of it was deleted. MPI libraries do not delete an attribute that is set so
+/// late, so that entry stays bound, and the next communicator may get the handle.
+pub(crate) fn confirmed(host: &Host, comm: HandleWord) -> Option<&'static Comm> {
+    let entry = find(host, comm)?;
+    if std::ptr::eq(entry, &raw const WORLD) || std::ptr::eq(entry, &raw const MYSELF) {
+        return Some(entry);
+    }
+    let (mut value, mut flag) = (std::ptr::null_mut::<Comm>(), 0);
+    let code = match (KEYVAL.known(), host.f.comm_get_attr) {
+        // SAFETY: the program passes the communicator to the present call, so it must be valid. The
+        // keyval is of this epoch, and the pointers are to an attribute value and a flag that may
+        // be written.
+        (Some(keyval), Some(get)) => unsafe { get(comm, keyval, (&raw mut value).cast(), &raw mut flag) },
+        _ => return None,
+    };
+    if code == 0 && flag != 0 && std::ptr::eq(value, entry) {
+        return Some(entry);
+    }
+    // The entry is not given back, because other threads may have found it, and because its delete
+    // callback, which gives it back, may still run.
+    OTHERS.unbind(entry);
+    None
+}
+
 /// Returns true if the MPI library is known to have accepted a communicator.
 #[inline]
 pub(crate) fn accepted(host: &Host, comm: HandleWord) -> bool {

@@ -616,7 +616,11 @@ pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) ->
 ///
 /// # Safety
 /// `handles` must be null or point to `count` handles as long as the iterator is used.
-unsafe fn masked_handles(host: &Host, count: c_int, handles: *const c_void) -> impl Iterator<Item = u64> {
+pub(crate) unsafe fn masked_handles(
+    host: &Host,
+    count: c_int,
+    handles: *const c_void,
+) -> impl Iterator<Item = u64> + Clone {
     let bytes = host.abi.map_or(0, |a| a.handle_bytes);
     let count = if handles.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     // SAFETY: the caller promises `count` handles of `bytes` bytes each, and `i` is less than

@@ -386,19 +386,19 @@ fn undecoded<P: Count>(
 }
 
 /// Records the type and the communicator of a pack or unpack that the MPI library has accepted, if
-/// they are new and the type is not being freed. The type is recorded or decoded as after a commit ([`types::committed`]). If it is
-/// not known yet whether the MPI library packs raw bytes, a test on the communicator finds that
-/// out.
+/// they are new. A new type is recorded or decoded as after a commit ([`types::committed`]), unless
+/// the program may have freed it ([`hotness::may_be_dying`]). If it is not known yet whether the
+/// MPI library packs raw bytes, a test on the communicator finds that out.
 #[cold]
 pub(crate) fn learn(host: &'static Host, datatype: HandleWord, comm: HandleWord) {
     if host.abi.is_none() {
         return;
     }
     let handle = datatype & host.mask;
-    if types::is_freed_here(handle) {
-        return;
+    let is_new = !hotness::has(handle) && matches!(table::find(handle), Found::Unknown);
+    if is_new && !hotness::may_be_dying(handle) {
+        types::committed(host, datatype);
     }
-    types::committed(host, datatype);
     if (hotness::has(handle) || matches!(table::find(handle), Found::Convert(_)))
         && let Some(_inside) = reentrancy::Inside::enter()
     {

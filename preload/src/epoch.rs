@@ -70,7 +70,8 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
 }
 
 /// Finalizes MPI for a user (the world or a session) by running `call`, and returns the error code
-/// of `call`. The epoch ends with the last user.
+/// of `call`. The epoch ends with the last user, before `call` runs: a callback of the program that
+/// `call` runs may open a session, which begins a new epoch.
 pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
     let last = host.users.go(user);
     if last {
@@ -88,13 +89,19 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
             eligible::end_epoch();
         }
     }
+    if last {
+        host.users.ended();
+    }
     let code = call();
+    if last && code == 0 && host.abi.is_some() {
+        guard(requests::unpack_left);
+    }
     match user {
         _ if code != 0 => host.users.add(user),
         User::World => host.users.saw(World::Finalized),
         User::Session => {}
     }
-    if last {
+    if last && host.users.are_gone() {
         if host.abi.is_some() {
             requests::end_epoch();
             windows::end_epoch();

@@ -84,5 +84,5 @@ pub unsafe extern "C-unwind" fn mpi_type_free_f08_(datatype: Ref, ierror: Ref) {
         hotness::forget_other(handle);
     }
     // SAFETY: the arguments are those of the caller, who keeps the contract of the function.
-    types::freeing(handle, || unsafe { theirs(datatype, ierror) });
+    unsafe { theirs(datatype, ierror) };
 }

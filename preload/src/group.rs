@@ -51,7 +51,7 @@ impl Group {
         if host.abi.is_none() || !policy(host).any(call) {
             return None;
         }
-        let known = comms::find(host, comm)?;
+        let known = comms::confirmed(host, comm)?;
         gpu::refresh();
         if watched_for(TYPED_COLLECTIVES) || !one_node(host) {
             return None;

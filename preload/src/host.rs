@@ -136,6 +136,7 @@ functions! {
     comm_accept MPI_Comm_accept (*const c_char, HandleWord, c_int, HandleWord, *mut c_void);
     comm_connect MPI_Comm_connect (*const c_char, HandleWord, c_int, HandleWord, *mut c_void);
     comm_join MPI_Comm_join (c_int, *mut c_void);
+    comm_disconnect MPI_Comm_disconnect (*mut c_void);
     intercomm_create MPI_Intercomm_create (HandleWord, c_int, HandleWord, c_int, c_int, *mut c_void);
     comm_group MPI_Comm_group (HandleWord, *mut c_void);
     comm_remote_group MPI_Comm_remote_group (HandleWord, *mut c_void);
@@ -174,6 +175,7 @@ functions! {
     comm_create_keyval MPI_Comm_create_keyval (CopyFn, DeleteFn, *mut c_int, *mut c_void);
     comm_free_keyval MPI_Comm_free_keyval (*mut c_int);
     comm_set_attr MPI_Comm_set_attr (HandleWord, c_int, *mut c_void);
+    comm_get_attr MPI_Comm_get_attr (HandleWord, c_int, *mut c_void, *mut c_int);
     library_version MPI_Get_library_version (*mut c_char, *mut c_int);
     abi_version MPI_Abi_get_version (*mut c_int, *mut c_int);
     type_commit MPI_Type_commit (*mut c_void);
@@ -217,7 +219,6 @@ functions! {
     request_get_status_all MPI_Request_get_status_all (c_int, *mut c_void, *mut c_int, *mut c_void);
     request_get_status_some MPI_Request_get_status_some (c_int, *mut c_void, *mut c_int, *mut c_int, *mut c_void);
     request_free MPI_Request_free (*mut c_void);
-    cancel MPI_Cancel (*mut c_void);
     test_cancelled MPI_Test_cancelled (*const c_void, *mut c_int);
     get_count MPI_Get_count (*const c_void, HandleWord, *mut c_int);
     get_count_c MPI_Get_count_c (*const c_void, HandleWord, *mut i64);

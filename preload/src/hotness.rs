@@ -58,6 +58,8 @@ struct Slot {
     back_off: AtomicU64,
     /// True if another handle with the hash of this slot has or had a slot in [`OTHERS`].
     is_shared: AtomicBool,
+    /// True once a type was freed whose handle has the hash of this slot ([`may_be_dying`]).
+    has_freed: AtomicBool,
 }
 
 /// Mask of the bits of [`Slot::back_off`] that count down the uses that are left in a back-off.
@@ -114,6 +116,7 @@ impl Slot {
             class: AtomicRef::none(),
             back_off: AtomicU64::new(0),
             is_shared: AtomicBool::new(false),
+            has_freed: AtomicBool::new(false),
         }
     }
 
@@ -325,12 +328,13 @@ fn use_page(place: usize) {
 }
 
 /// Takes the slot from a handle whose type is about to be freed, so that the MPI library is not
-/// queried about the handle any more. Returns false if nothing was done and the caller must call
+/// queried about the handle any more until a type of that handle is committed. Returns false if nothing was done and the caller must call
 /// [`forget_other`] instead, because the handle may have a slot in [`OTHERS`], or its slot has a
 /// back-off.
 #[inline]
 pub(crate) fn forget(handle: u64) -> bool {
     let home = home(handle);
+    home.has_freed.store(true, Relaxed);
     if home.handle.load(Relaxed) != handle {
         return !HAS_OTHERS.load(Relaxed);
     }
@@ -361,6 +365,19 @@ pub(crate) fn forget_other(handle: u64) {
         OTHERS.unbind(slot);
         OTHERS.give_back(slot);
     }
+}
+
+/// Returns true if the type of a handle without a slot may be one that the program has freed. The
+/// MPI library deletes a freed type only when no operation uses it any more. Then delete callbacks
+/// of the program run, on any thread, and may still pack with the type. That the MPI library
+/// accepts such a pack does not show that the type may be recorded or decoded: the MPI library may
+/// refuse to be asked about the type, and would not delete a new attribute of it.
+///
+/// To need no memory for each freed handle, one mark per hash is kept, and is never removed. So
+/// this function may also return true for a type that lives and whose commit was not seen. Such a
+/// type is bypassed.
+pub(crate) fn may_be_dying(handle: u64) -> bool {
+    home(handle).has_freed.load(Relaxed)
 }
 
 /// Returns the similarity class of a type that is not decoded, and the bytes that its uses have

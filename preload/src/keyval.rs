@@ -18,9 +18,8 @@ impl Keyval {
     /// runs, so two threads may both make a keyval. Then the keyval that is stored first is
     /// returned to both threads, and the other keyval is passed to `free`.
     pub(crate) fn get(&self, make: impl Fn() -> Option<c_int>, free: impl Fn(c_int)) -> Option<c_int> {
-        let known = self.0.load(Ordering::Acquire);
-        if known != NO_KEYVAL {
-            return Some(known as c_int);
+        if let Some(known) = self.known() {
+            return Some(known);
         }
         let made = make()?;
         match self.0.compare_exchange(NO_KEYVAL, i64::from(made), Ordering::AcqRel, Ordering::Acquire) {
@@ -30,6 +29,12 @@ impl Keyval {
                 Some(other as c_int)
             }
         }
+    }
+
+    /// Returns the keyval, if there is one.
+    pub(crate) fn known(&self) -> Option<c_int> {
+        let known = self.0.load(Ordering::Acquire);
+        (known != NO_KEYVAL).then_some(known as c_int)
     }
 
     /// Returns the keyval of the epoch that ends, if there is one, and removes it from this value.

@@ -13,6 +13,11 @@
 //! it, and the completing call itself finds the operation again by a serial number after the MPI
 //! library has returned.
 //!
+//! While a thread unpacks an operation that another thread may be asking about, the operation is
+//! out of the table, and the table has a [`Mark`] for it. Calls of other threads about its request
+//! wait until the mark is gone, so that none of them reports the operation as complete before its
+//! bytes are unpacked.
+//!
 //! No lock is held during a call of the MPI library.
 
 use std::cell::Cell;
@@ -46,6 +51,13 @@ pub(crate) struct Operation {
     /// request is inactive. When a doubtful operation completes, only those bytes are unpacked that
     /// have arrived according to the marks in the staging buffers.
     pub(crate) is_doubtful: bool,
+    /// Number of times that the program has started the operation, if it is persistent.
+    starts: u64,
+    /// True while a call starts the operation. If the program leaves that call by a jump, the field
+    /// stays true until the next start.
+    starting: bool,
+    /// Communicator of the operation; 0 if it is not known (`MPI_Imrecv`) or there is none.
+    pub(crate) comm: u64,
     /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
     /// Thread ([`me`]) that is in a call which completes or frees the request; 0 if no thread is in
@@ -67,9 +79,18 @@ pub(crate) enum Asks {
 
 impl Operation {
     fn new(staged: Staged, persistent: bool, exchange: bool) -> Box<Operation> {
-        let (active, is_doubtful) = (!persistent, false);
-        let mut operation =
-            Box::new(Operation { staged, persistent, exchange, active, is_doubtful, serial: 0, asked_by: 0 });
+        let mut operation = Box::new(Operation {
+            staged,
+            persistent,
+            exchange,
+            active: !persistent,
+            is_doubtful: false,
+            starts: 0,
+            starting: false,
+            comm: 0,
+            serial: 0,
+            asked_by: 0,
+        });
         operation.staged.forget_handles();
         operation
     }
@@ -88,6 +109,27 @@ impl Operation {
     /// Returns an operation of a call that starts a send and a receive under one request.
     pub(crate) fn exchange(staged: Staged) -> Box<Operation> {
         Operation::new(staged, false, true)
+    }
+
+    /// Records that a call of the program is about to start the operation. The operation is active
+    /// from now on, and stays so if the start fails. A call that later completes the inactive
+    /// request returns an empty status, which makes ddtc unpack no message. Collective operations
+    /// have no status, so they are doubtful until the start has succeeded.
+    pub(crate) fn begin_start(&mut self) {
+        self.active = true;
+        self.is_doubtful = self.unpacks() && !self.receives();
+        self.starting = true;
+        self.starts += 1;
+    }
+
+    /// Returns true if the operation is complete, according to a call that has reported its request
+    /// as complete and that found the operation as `found`. The request of a persistent operation
+    /// is reported as complete while it is inactive too. For a receive the caller has found out by
+    /// the status that this is not so. For any other operation only the order of the calls shows
+    /// it: no call may have been starting the operation.
+    fn is_complete_for(&self, found: &Found) -> bool {
+        let is_certain = found.receives || !self.starting && !found.starting;
+        self.active && self.starts == found.starts && is_certain
     }
 
     /// Returns true if the operation receives a message. The completion of the operation then reads
@@ -146,6 +188,8 @@ pub(crate) struct Found {
     pub(crate) index: usize,
     pub(crate) handle: u64,
     serial: u64,
+    starts: u64,
+    starting: bool,
     pub(crate) persistent: bool,
     pub(crate) active: bool,
     /// True if the operation receives a message ([`Operation::receives`]).
@@ -157,26 +201,44 @@ pub(crate) struct Found {
 impl Found {
     fn new(index: usize, handle: u64, operation: &Operation) -> Found {
         let (receives, unpacks) = (operation.receives(), operation.unpacks());
-        let Operation { persistent, active, serial, .. } = *operation;
-        Found { index, handle, serial, persistent, active, receives, unpacks }
+        let Operation { persistent, active, serial, starts, starting, .. } = *operation;
+        Found { index, handle, serial, starts, starting, persistent, active, receives, unpacks }
     }
 
     /// Takes the operation out of the table. Returns `None` if it was taken out before, by another
     /// thread or for an error handler. Returns `None` in an inconsistent child too (the child of a
     /// fork that may have left locks taken).
     pub(crate) fn take(self) -> Option<Box<Operation>> {
+        take(self.handle, self.serial)
+    }
+
+    /// Does what [`Found::take`] does if `may` returns true for the operation. Until the returned
+    /// mark is dropped, calls of other threads about the request wait.
+    pub(crate) fn take_marked(self, may: impl FnOnce(&Operation) -> bool) -> Option<(Box<Operation>, Mark)> {
         if is_inconsistent() {
             return None;
         }
-        let mut table = table();
+        let mut table = table_without_mark(|mark| mark.serial == self.serial);
         let table = table.as_mut()?;
-        let taken = match table.live.entry(self.handle) {
-            Entry::Occupied(entry) if entry.get().serial == self.serial => Some(entry.remove()),
-            _ => table.displaced.remove(&self.serial),
-        };
+        table.get(self.handle, self.serial).filter(|operation| may(operation))?;
+        let operation = table.take(self.handle, self.serial)?;
+        table.marks.push(Marked { handle: self.handle, serial: self.serial, thread: me() });
         table.count();
-        taken
+        Some((operation, Mark(self.serial)))
     }
+}
+
+/// Takes the operation with this handle and this serial number out of the table, as
+/// [`Found::take`] does.
+fn take(handle: u64, serial: u64) -> Option<Box<Operation>> {
+    if is_inconsistent() {
+        return None;
+    }
+    let mut table = table_without_mark(|mark| mark.serial == serial);
+    let table = table.as_mut()?;
+    let taken = table.take(handle, serial);
+    table.count();
+    taken
 }
 
 /// State of an operation after a call about its request.
@@ -220,6 +282,10 @@ struct RequestTable {
     displaced: HashMap<u64, Box<Operation>>,
     /// Requests that the program freed while they were active.
     freed: Vec<Freed>,
+    /// Operations of freed requests that were left to the finalization of the MPI library.
+    left: Vec<Box<Operation>>,
+    /// Operations that a thread has taken out of the table to unpack or to start them.
+    marks: Vec<Marked>,
     /// Last serial number that was given: the number of operations that were ever in the table.
     serials: u64,
 }
@@ -234,8 +300,28 @@ struct Freed {
     asked: bool,
 }
 
-/// Number of operations in the table: those in `live` and in `freed` of [`RequestTable`], without
-/// those in `displaced`. Written under the lock of [`TABLE`], read without the lock.
+/// Operation that a thread has taken out of the table to unpack or to start it.
+struct Marked {
+    handle: u64,
+    serial: u64,
+    thread: usize,
+}
+
+/// Right of a thread to unpack or start the operation with this serial number. While the value
+/// lives, the operation is in `marks` of [`RequestTable`].
+pub(crate) struct Mark(u64);
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if let Some(table) = table().as_mut() {
+            table.marks.retain(|mark| mark.serial != self.0);
+            table.count();
+        }
+    }
+}
+
+/// Number of operations in the table: those in `live`, `freed` and `marks` of [`RequestTable`],
+/// without those in `displaced`. Written under the lock of [`TABLE`], read without the lock.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// Number of requests in the table that the program freed while they were active. Written under the
 /// lock of [`TABLE`], read without the lock.
@@ -247,10 +333,37 @@ fn table() -> SpinGuard<Option<RequestTable>> {
     TABLE.lock()
 }
 
+/// Takes the lock of the table when no other thread has a mark for which `concerns` returns true.
+fn table_without_mark(concerns: impl Fn(&Marked) -> bool) -> SpinGuard<Option<RequestTable>> {
+    let me = me();
+    loop {
+        let table = table();
+        let waits = |table: &RequestTable| table.marks.iter().any(|mark| mark.thread != me && concerns(mark));
+        if !table.as_ref().is_some_and(waits) {
+            return table;
+        }
+        // A thread that has a mark waits for no other thread, so this loop ends.
+        drop(table);
+        std::thread::yield_now();
+    }
+}
+
 impl RequestTable {
+    fn get(&self, handle: u64, serial: u64) -> Option<&Operation> {
+        let live = self.live.get(&handle).filter(|operation| operation.serial == serial);
+        live.or_else(|| self.displaced.get(&serial)).map(Box::as_ref)
+    }
+
+    fn take(&mut self, handle: u64, serial: u64) -> Option<Box<Operation>> {
+        match self.live.entry(handle) {
+            Entry::Occupied(entry) if entry.get().serial == serial => Some(entry.remove()),
+            _ => self.displaced.remove(&serial),
+        }
+    }
+
     /// Updates [`LIVE`] and [`FREED`] after a change of the table.
     fn count(&self) {
-        LIVE.store(self.live.len() + self.freed.len(), Ordering::Release);
+        LIVE.store(self.live.len() + self.freed.len() + self.marks.len(), Ordering::Release);
         FREED.store(self.freed.len(), Ordering::Release);
     }
 }
@@ -291,7 +404,7 @@ pub(crate) fn me() -> usize {
 /// from calls of other threads from now on, until it is released ([`release_all`]) or put back
 /// ([`put`]). Later calls of this thread still find it, because the thread may leave this call by
 /// an exception or a jump.
-pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operations {
+pub(crate) fn find_all(handles: impl Iterator<Item = u64> + Clone, asks: Asks) -> Operations {
     let mut found = Operations::new();
     // In an inconsistent child the operations are the parent's, and a thread that the child does
     // not have may hold the lock.
@@ -299,7 +412,8 @@ pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operat
         return found;
     }
     let (mut arrived, me) = (false, me());
-    if let Some(table) = table().as_mut() {
+    let mut table = table_without_mark(|mark| handles.clone().any(|handle| handle == mark.handle));
+    if let Some(table) = table.as_mut() {
         for (index, handle) in handles.enumerate() {
             let operation = table.live.get_mut(&handle);
             if let Some(operation) = operation.filter(|operation| [0, me].contains(&operation.asked_by)) {
@@ -311,6 +425,7 @@ pub(crate) fn find_all(handles: impl Iterator<Item = u64>, asks: Asks) -> Operat
             }
         }
     }
+    drop(table);
     if arrived {
         let _ = ARRIVED.try_with(|arrived| arrived.set(arrived.get() + 1));
     }
@@ -351,10 +466,27 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     table.count();
 }
 
+/// Records that the call has returned that was to start persistent operations. `is_right` is true if
+/// it is certain that it has started them.
+pub(crate) fn end_start(handles: impl Iterator<Item = u64>, is_right: bool) {
+    if is_inconsistent() {
+        return;
+    }
+    let mut table = table();
+    let Some(table) = table.as_mut() else { return };
+    for handle in handles {
+        if let Some(operation) = table.live.get_mut(&handle) {
+            operation.starting = false;
+            operation.is_doubtful &= !is_right;
+        }
+    }
+}
+
 /// Takes an operation that has ended out of the table and unpacks the bytes that it has received. A
 /// persistent operation is put back as inactive. An operation whose message is refused before its
 /// request is completed ([`Completion::Seen`]) is put back as active. Does nothing for
-/// [`Completion::Pending`]. Returns the error if the MPI library would have refused the message.
+/// [`Completion::Pending`], and for [`Completion::Seen`] unless the operation unpacks bytes and is
+/// certain to be complete. Returns the error if the MPI library would have refused the message.
 ///
 /// # Safety
 /// The status in `end` must be that of the operation's completion. If `end` is
@@ -365,10 +497,22 @@ pub(crate) unsafe fn finish_operation(
     found: Found,
     end: Completion,
 ) -> Option<RefusedMessage> {
-    if matches!(end, Completion::Pending) {
-        return None;
-    }
-    let mut operation = found.take()?;
+    let mut own = Status::new();
+    let (mut operation, mark, end) = match end {
+        Completion::Pending => return None,
+        // No other thread may use the request of an operation that is not persistent while a call
+        // completes it, so such an operation needs no mark.
+        Completion::Done(_) | Completion::Failed if !found.persistent => (found.take()?, None, end),
+        Completion::Done(_) | Completion::Failed => {
+            let (operation, mark) = found.take_marked(|_| true)?;
+            (operation, Some(mark), end)
+        }
+        Completion::Seen(at) => {
+            // SAFETY: `at` is a status of the call, as the caller promises.
+            let (operation, mark, at) = unsafe { take_reported(host, found, at, &mut own)? };
+            (operation, Some(mark), Completion::Seen(at))
+        }
+    };
     let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
     let mut again = false;
     match end {
@@ -393,7 +537,49 @@ pub(crate) unsafe fn finish_operation(
         operation.active = again;
         put(found.handle, operation);
     }
+    drop(mark);
     refused
+}
+
+/// Takes out an operation that a call has reported as complete, with the status `at`, but has not
+/// completed. Returns the operation, its mark, and the status with which it is complete, which is
+/// `at` or `own`. Returns `None` if the operation unpacks nothing, if it is not certain that it is
+/// complete, or if its bytes are unpacked already.
+///
+/// # Safety
+/// If the operation receives a message, `at` must point to the status that the call has written.
+/// The request must not be freed.
+unsafe fn take_reported(
+    host: &Host,
+    mut found: Found,
+    mut at: *mut c_void,
+    own: &mut Status,
+) -> Option<(Box<Operation>, Mark, *mut c_void)> {
+    let abi = host.abi.filter(|_| found.unpacks)?;
+    loop {
+        // The status of an inactive request is empty.
+        // SAFETY: for a receive, `at` points to a status that the MPI library has written.
+        if found.persistent && found.receives && unsafe { status::is_empty(abi, at) } {
+            return None;
+        }
+        let mut starts = None;
+        let taken = found.take_marked(|operation| {
+            starts = Some(operation.starts);
+            operation.is_complete_for(&found)
+        });
+        if let Some((operation, mark)) = taken {
+            return Some((operation, mark, at));
+        }
+        found.starts = starts.filter(|&starts| found.receives && starts != found.starts)?;
+        // Another thread has started the receive during the call. The status may be that of the
+        // message before this start, or of the one after it. So the MPI library is asked again.
+        at = (&raw mut *own).cast();
+        // SAFETY: the request is not freed, as the caller promises, and `own` is large enough for a
+        // status of any ABI.
+        if !unsafe { answers(host, found.handle, at) } {
+            return None;
+        }
+    }
 }
 
 /// Returns true if a request is complete according to `MPI_Request_get_status` of the MPI library.
@@ -563,12 +749,49 @@ unsafe fn release(host: &Host, handle: u64) {
     }
 }
 
+/// Completes the requests of a communicator that the program freed while they were active. Called
+/// before the program disconnects the communicator: the MPI library would wait for the requests,
+/// which are complete for it only after [`drain`] has freed them.
+///
+/// A request whose communicator is not known is one of `MPI_Imrecv`. It is waited for too, because
+/// its message is on its way, so that it completes whatever this process does next.
+pub(crate) fn finish_freed(host: &'static Host, comm: u64) {
+    let is_left = || {
+        let of_comm = |freed: &Freed| [0, comm].contains(&freed.operation.comm);
+        table().as_ref().is_some_and(|table| table.freed.iter().any(of_comm))
+    };
+    while is_left() {
+        drain(host);
+    }
+}
+
+/// Handles and serial numbers of persistent operations.
+pub(crate) type Persistent = SmallVec<[(u64, u64); 2]>;
+
+/// Returns the inactive persistent operations of a communicator.
+pub(crate) fn inactive_of(comm: u64) -> Persistent {
+    let table = table();
+    let live = table.iter().flat_map(|table| &table.live);
+    let of_comm = live.filter(|(_, operation)| operation.comm == comm && !operation.active);
+    of_comm.map(|(&handle, operation)| (handle, operation.serial)).collect()
+}
+
+/// Forgets inactive persistent operations, because the communicator that they belong to was
+/// disconnected. MPICH frees their requests then, so a new request may get their handle.
+pub(crate) fn forget(operations: Persistent) {
+    for (handle, serial) in operations {
+        drop(take(handle, serial));
+    }
+}
+
 /// Maximum time that finalization waits for requests that the program freed while they were active.
-/// The wait is limited because their messages may never arrive.
+/// The wait is limited because their messages may never come. The MPI library's own finalization
+/// may return all the same.
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Completes the requests that the program freed while they were active. Called before the MPI
-/// library is finalized. After [`MAX_DRAIN_TIME`] the requests that are still pending are given up.
+/// library is finalized. After [`MAX_DRAIN_TIME`] the requests that are still pending are left to
+/// the MPI library.
 pub(crate) fn finish(host: &'static Host) {
     if !live() {
         return;
@@ -576,32 +799,40 @@ pub(crate) fn finish(host: &'static Host) {
     let start = Instant::now();
     while drain(host) > 0 {
         if start.elapsed() > MAX_DRAIN_TIME {
-            give_up(host);
+            leave(host);
         }
     }
 }
 
-/// Gives up the freed requests that have not completed: receives are cancelled, unless they are
-/// part of an exchange, and the requests are freed in the MPI library. Requests that another thread
-/// is testing are left as they are.
+/// Frees the requests that have not completed in the MPI library, as the program wanted, and keeps
+/// their operations. The MPI library still receives their messages, as far as it does so without
+/// ddtc, and [`unpack_left`] unpacks them after the finalization. The receives are not cancelled,
+/// because their senders would then wait for ever. Requests that another thread is testing are left
+/// as they are.
 #[cold]
-fn give_up(host: &'static Host) {
+fn leave(host: &'static Host) {
     while let Some((_, handle, serial)) = next_freed(0) {
         let Some(operation) = answered(serial, false) else { continue };
-        let may_cancel = operation.receives() && !operation.exchange;
-        // The MPI library may still use the staging buffer, so it is never freed.
-        std::mem::forget(operation);
-        let mut word: HandleWord = handle;
+        table().get_or_insert_default().left.push(operation);
         // SAFETY: the program has freed the request, and ddtc has not freed it in the MPI library,
-        // so the handle is valid. `answered` has taken the operation out of the table, so nobody
-        // else uses the handle. `word` has room for a handle of any ABI.
-        unsafe {
-            // MPI does not say what cancelling the request of an exchange would do.
-            if let Some(cancel) = host.f.cancel.filter(|_| may_cancel) {
-                cancel((&raw mut word).cast());
-            }
-            release(host, handle);
-        }
+        // so the handle is valid. `answered` has taken the request out of `RequestTable::freed`, so
+        // nobody else uses the handle.
+        unsafe { release(host, handle) };
+    }
+}
+
+/// Unpacks the messages of requests that the program freed and that have come completely while the
+/// MPI library was finalized. Called after that.
+pub(crate) fn unpack_left() {
+    let left = table().as_mut().map(|table| std::mem::take(&mut table.left));
+    for operation in left.into_iter().flatten() {
+        // SAFETY: the MPI library was finalized, so the operation has ended or may have failed. The
+        // program's buffer belongs to the operation until the finalization returns, because the
+        // program cannot find out earlier that the message has come.
+        unsafe { operation.staged.unpack_truncated() };
+        // A session whose opening ddtc has not seen may go on, and the operation may still use its
+        // staging buffers. So the buffers are never freed.
+        std::mem::forget(operation);
     }
 }
 

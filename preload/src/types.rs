@@ -10,7 +10,6 @@
 //! world or of a session) to the finalization of the last user of MPI, when all handles lose their
 //! meaning.
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use ddtc::internal::committed::Committed;
@@ -98,31 +97,6 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);
     }
-}
-
-thread_local! {
-    /// Handle of the type that this thread is freeing; 0 if there is none.
-    static FREEING: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Frees the type with this masked handle by running `free`. Delete callbacks of the program run
-/// meanwhile and may use the type. Such uses must not make ddtc record or decode the type again
-/// ([`is_freed_here`]): the MPI library may refuse to be asked about the type, and would not delete
-/// a new attribute.
-#[inline]
-pub(crate) fn freeing<R>(handle: u64, free: impl FnOnce() -> R) -> R {
-    let outer = FREEING.replace(handle);
-    // A callback of the program may leave `free` by a jump. The handle then stays, and this thread
-    // learns no type of that handle from packs. Commits of such types are noticed all the same.
-    let result = free();
-    FREEING.set(outer);
-    result
-}
-
-/// Returns true if this thread is freeing the type with this masked handle. If a delete callback
-/// frees another type, only the other type counts until it is freed.
-pub(crate) fn is_freed_here(handle: u64) -> bool {
-    FREEING.get() == handle
 }
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type

@@ -43,11 +43,20 @@ struct State {
     world_closed: bool,
     /// Number of open sessions.
     sessions: usize,
-    /// True after the last user was removed, while the epoch is being ended. New users wait until
-    /// it has ended.
+    /// True while the epoch is being ended after the last user was removed, and again while what was
+    /// learnt during the finalization is forgotten. New users wait meanwhile.
     ending: bool,
     /// Number of ddtc's own calls under way that use the world's communicators (internal calls).
     internal: usize,
+}
+
+impl State {
+    /// Sets `ending` and returns true if there is no user.
+    fn end_if_unused(&mut self) -> bool {
+        let unused = !self.world && self.sessions == 0;
+        self.ending |= unused;
+        unused
+    }
 }
 
 /// Maximum time to wait for another thread that is ending the epoch or is in an internal call (a
@@ -81,10 +90,14 @@ impl Users {
     /// Adds a user. If an epoch is just ending, waits for its end first. Called before the MPI
     /// library is initialized for the user, so that no epoch ends during the initialization. `up`
     /// is true if the MPI library reports the world as initialized and not finalized; if there is
-    /// no session yet, the world is then added as a user too.
+    /// no session yet and `MPI_Finalize` was not called, the world is then added as a user too.
     pub(crate) fn come(&self, user: User, up: bool) {
         self.wait(|state| !state.ending);
-        if up && self.0.lock().sessions == 0 {
+        let world_is_unseen = || {
+            let state = self.0.lock();
+            state.sessions == 0 && !state.world_closed
+        };
+        if up && world_is_unseen() {
             self.add(User::World);
         }
         self.add(user);
@@ -108,9 +121,14 @@ impl Users {
             User::World => state.world = false,
             User::Session => state.sessions = state.sessions.saturating_sub(1),
         }
-        let last = !state.world && state.sessions == 0;
-        state.ending |= last;
-        last
+        state.end_if_unused()
+    }
+
+    /// Returns true if there is no user. New users then wait until [`Users::ended`] is called.
+    /// Called after the finalization for the last user, because a callback of the program may have
+    /// opened a session meanwhile.
+    pub(crate) fn are_gone(&self) -> bool {
+        self.0.lock().end_if_unused()
     }
 
     /// Forbids further calls of ddtc's own that use the world's communicators, and waits until
@@ -130,7 +148,7 @@ impl Users {
         })
     }
 
-    /// Records that the epoch has ended. The next user begins a new epoch.
+    /// Lets new users come again, which begin a new epoch.
     pub(crate) fn ended(&self) {
         self.0.lock().ending = false;
     }
@@ -203,6 +221,14 @@ mod tests {
         users.come(Session, false);
         users.come(Session, true);
         assert!(!ended(users.go(Session)) && ended(users.go(Session)));
+        // A callback of `MPI_Finalize` opens a session. The world is still initialized then, but is
+        // no user any more.
+        users.come(World, false);
+        assert!(ended(users.go(World)));
+        users.close_world();
+        users.come(Session, true);
+        assert!(!users.are_gone());
+        assert!(ended(users.go(Session)) && ended(users.are_gone()));
     }
 
     #[test]

@@ -176,8 +176,6 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
             // SAFETY: the argument is the program's, and `handle` was read from it above.
             return unsafe { free_other(host, handle, datatype) };
         }
-        // SAFETY: the argument is the program's, unchanged.
-        return types::freeing(handle, || unsafe { type_free(datatype) });
     }
     // SAFETY: the argument is the program's, unchanged.
     unsafe { type_free(datatype) }
@@ -196,7 +194,7 @@ unsafe fn free_other(host: &'static Host, handle: u64, datatype: *mut c_void) ->
     hotness::forget_other(handle);
     host.next.type_free.map_or(missing(host), |type_free| {
         // SAFETY: the argument is the program's, unchanged.
-        types::freeing(handle, || unsafe { type_free(datatype) })
+        unsafe { type_free(datatype) }
     })
 }
 

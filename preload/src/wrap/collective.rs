@@ -267,7 +267,7 @@ impl Collective {
                     }
                     let make =
                         if self.moment() == Moment::Call { Operation::once } else { Operation::persistent };
-                    start(self.host, request, self.staged, make, call)
+                    start(self.host, (request, self.comm), self.staged, make, call)
                 }
             }
         };

@@ -9,7 +9,7 @@ use ddtc_hosts::tried::Kind;
 
 use crate::bindings::{covered, may_be_covered};
 use crate::call_memory::{handlers_begun, start};
-use crate::completing::found;
+use crate::completing::{found, masked_handles};
 use crate::eligible;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing, sender_of};
@@ -123,7 +123,7 @@ unsafe fn sent<N: Count>(
     // SAFETY: the caller promises the arguments of the send, with a buffer `s` from which the MPI
     // library may send. Something is staged only if `request` is not null.
     unsafe {
-        start(host, request, staged, make, || {
+        start(host, (request, comm), staged, make, || {
             forward!(N, forms, host, (s.buf)[s.count](s.datatype)(dest)(tag)(comm)(request))
         })
     }
@@ -198,7 +198,7 @@ unsafe fn received<N: Count>(
     // SAFETY: the caller promises the arguments of the receive, with a buffer `r` into which the
     // MPI library may receive. Something is staged only if `request` is not null.
     unsafe {
-        start(host, request, staged, make, || {
+        start(host, (request, comm), staged, make, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(source)(tag)(comm)(request))
         })
     }
@@ -260,7 +260,7 @@ pub(super) unsafe fn isendrecv<N: Count>(
                 },
             )
         });
-        start(host, request, staged, exchange(host, source), || {
+        start(host, (request, comm), staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
@@ -302,7 +302,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
             true => staged.send(given, dest),
         });
         if staged.is_empty() || host.profile.fills_exchange_status {
-            return start(host, request, staged, exchange(host, source), || {
+            return start(host, (request, comm), staged, exchange(host, source), || {
                 forward!(
                     N,
                     forms,
@@ -317,7 +317,7 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
         let Forms { call, wanted, entries, on, .. } = forms;
         let (small, large) = (host.next_counted.isendrecv, host.next_counted.isendrecv_c);
         let forms = Forms { small, large, call, wanted, entries, on };
-        start(host, request, staged, exchange(host, source), || {
+        start(host, (request, comm), staged, exchange(host, source), || {
             forward!(
                 N,
                 forms,
@@ -357,7 +357,7 @@ pub(super) unsafe fn imrecv<N: Count>(
         let (staged, r) = before(host, request, forms.max_bytes::<N>(), given, |staged| {
             staged.receive(given, sender_of(host, message), Origin::Matched)
         });
-        start(host, request, staged, Operation::once, || {
+        start(host, (request, 0), staged, Operation::once, || {
             forward!(N, forms, host, (r.buf)[r.count](r.datatype)(message)(request))
         })
     }
@@ -415,34 +415,27 @@ unsafe fn started(
         // but not yet completed by the program, the status has the source of the message.
         // SAFETY: the program starts this request, so the request is not freed.
         let is_inactive = !found.active || unsafe { requests::inactive(host, found.handle) };
-        let Some(mut operation) = found.take() else { continue };
+        let Some((mut operation, mark)) = found.take_marked(|_| true) else { continue };
         if is_inactive {
             // SAFETY: by starting the operation the program gives its buffers to the operation, so
             // they can be read.
             unsafe { operation.staged.fill() };
         }
-        // The operation is marked as active before the start, and stays so if the start fails. A
-        // call that later completes the inactive request returns an empty status, which makes ddtc
-        // unpack no message. Collective operations have no status, so they stay doubtful until the
-        // start has succeeded.
-        operation.active = true;
-        operation.is_doubtful = found.unpacks && !found.receives;
+        operation.begin_start();
         are_doubtful |= operation.is_doubtful;
         requests::put(found.handle, operation);
+        drop(mark);
     }
     // The program's error handler may leave `call` by a jump, so nothing may be left to drop.
     drop(operations);
     let handlers = handlers_begun();
     let code = call();
-    // MPICH returns success for a refused start after an error handler of the program has returned.
-    if are_doubtful && code == 0 && handlers_begun() == handlers {
+    if are_doubtful {
+        // MPICH returns success for a refused start after an error handler of the program has
+        // returned.
+        let is_right = code == 0 && handlers_begun() == handlers;
         // SAFETY: `handles` points to `count` handles or is null, as the caller promises.
-        let operations = unsafe { found(host, count, handles) };
-        for found in operations.into_iter().filter(|found| found.unpacks && !found.receives) {
-            let Some(mut operation) = found.take() else { continue };
-            operation.is_doubtful = false;
-            requests::put(found.handle, operation);
-        }
+        requests::end_start(unsafe { masked_handles(host, count, handles) }, is_right);
     }
     code
 }

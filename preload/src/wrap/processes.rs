@@ -1,4 +1,5 @@
-//! Wrappers of the functions that connect this process to processes of other jobs.
+//! Wrappers of the functions that connect this process to processes of other jobs, and of
+//! `MPI_Comm_disconnect`, which ends such a connection.
 //!
 //! Messages within a job and messages between jobs may take different transports: ranks on one
 //! machine share memory, but two jobs on it use the network. As soon as this process is connected
@@ -11,11 +12,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use ddtc::internal::process::is_inconsistent;
+
 use crate::eligible::connects;
 use crate::guard::guard;
 use crate::handles::{NO_HOST, handle_at, missing};
 use crate::host::{HandleWord, Host, host};
 use crate::reentrancy::Inside;
+use crate::requests;
 
 macro_rules! connects {
     ($($name:ident $field:ident $section:literal ($($argument:ident: $kind:ty),*);)*) => {$(
@@ -43,6 +47,32 @@ connects! {
     MPI_Comm_connect comm_connect "11.9.3"
         (port: *const c_char, info: HandleWord, root: c_int, comm: HandleWord, newcomm: *mut c_void);
     MPI_Comm_join comm_join "11.10.5" (fd: c_int, intercomm: *mut c_void);
+}
+
+/// # Safety
+/// As `MPI_Comm_disconnect` (MPI 5.0, 11.10.4).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn MPI_Comm_disconnect(comm: *mut c_void) -> c_int {
+    let Some(host) = host() else { return NO_HOST };
+    let Some(theirs) = host.next.comm_disconnect else { return missing(host) };
+    if comm.is_null() || host.abi.is_none() || !requests::live() || is_inconsistent() {
+        // SAFETY: the argument is the program's, unchanged.
+        return unsafe { theirs(comm) };
+    }
+    // SAFETY: `comm` is not null, so it points to a handle of the program. The handle may have any
+    // value.
+    let handle = unsafe { handle_at(host, comm) } & host.mask;
+    requests::finish_freed(host, handle);
+    // The operations are looked up before the call. Once the communicator is disconnected, another
+    // thread may make a communicator of the same handle, with operations of its own.
+    let inactive = requests::inactive_of(handle);
+    // SAFETY: the argument is the program's, unchanged.
+    let code = unsafe { theirs(comm) };
+    // SAFETY: `comm` still points to a handle of the program.
+    if code == 0 && unsafe { handle_at(host, comm) } & host.mask == host.comm_null {
+        requests::forget(inactive);
+    }
+    code
 }
 
 /// # Safety

@@ -105,8 +105,10 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ];
     expected.extend(files.iter().flat_map(|n| [format!("MPI_File_{n}"), format!("MPI_File_{n}_c")]));
     expected.extend(["open", "close", "set_view"].map(|n| format!("MPI_File_{n}")));
-    expected
-        .extend(["spawn", "spawn_multiple", "accept", "connect", "join"].map(|n| format!("MPI_Comm_{n}")));
+    expected.extend(
+        ["spawn", "spawn_multiple", "accept", "connect", "join", "disconnect"]
+            .map(|n| format!("MPI_Comm_{n}")),
+    );
     expected.push("MPI_Intercomm_create".to_owned());
     let windows = ["Put", "Rput", "Rget"];
     expected.extend(windows.iter().flat_map(|n| [format!("MPI_{n}"), format!("MPI_{n}_c")]));

@@ -178,6 +178,23 @@ fn types_of_the_last_callbacks_are_forgotten() {
     }
 }
 
+/// Checks that a session which a delete callback of `MPI_COMM_SELF` opens during `MPI_Finalize` is
+/// a user of MPI of its own: its packs are converted, and are in the report that ddtc writes when
+/// the session is finalized. The program runs under Open MPI alone, because the other MPI libraries
+/// hang when a session is opened there.
+#[test]
+fn a_session_of_the_last_callbacks_goes_on() {
+    let (host, folder) = (Host::OpenMpi, scratch("late_session"));
+    let file = folder.join("report.json");
+    let run = host.ranks(1, host.compile("late_session", &[])).preload().env("DDTC_REPORT", &file);
+    let (text, errors) = run.text();
+    assert_eq!(text, "wrong 0\n", "{errors}");
+    let said = report(&fs::read_to_string(&file).unwrap());
+    // The first pack on the communicator is bypassed.
+    assert_eq!(said["packs"], 4 * 4 - 1, "{said:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {

@@ -105,7 +105,7 @@ pub(in super::super) unsafe fn wanted(
     recvtypes: Types,
     comm: Handle,
 ) -> bool {
-    let peers = host.abi.zip(comms::find(host, comm)).and_then(|(abi, comm)| {
+    let peers = host.abi.zip(comms::confirmed(host, comm)).and_then(|(abi, comm)| {
         let (destinations, sources) = match call {
             Call::NeighborAlltoallw => {
                 Neighbours::cached(comm).map(|near| (near.destinations, near.sources))?
