@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int};
 
 use ddtc::internal::files;
 use ddtc_hosts::proof::{self, Grant, Key};
-use ddtc_hosts::transport::{Transports, in_words, nodes};
+use ddtc_hosts::transport::{Transports, in_words};
 use ddtc_hosts::tried::Kinds;
 
 use crate::guard::guard;
@@ -92,11 +92,7 @@ fn find(host: &Host) -> Grant {
             }
         }
     }
-    let mut ranks = 0;
-    // SAFETY: the world exists, as the caller promises, and `ranks` may be written.
-    let code = host.f.comm_size.map(|f| unsafe { f(host.world, &raw mut ranks) });
-    let ranks = u32::try_from(ranks).ok().filter(|_| code == Some(0));
-    Grant::from_proofs(&proofs, &key(host), ranks.and_then(|ranks| nodes(ranks, variable)))
+    Grant::from_proofs(&proofs, &key(host), host.nodes())
 }
 
 /// Writes the key of proofs of this process's MPI library to `text`, as a C string of lines.
