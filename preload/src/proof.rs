@@ -20,8 +20,9 @@ use crate::loader::identities;
 use crate::warn::warn;
 
 /// Beginnings of the names of libraries that decide how messages travel: of networks, of
-/// ParaStation (pscom), of Open MPI's datatypes (open-pal), and of Open MPI's plugins.
-const NETWORKS: [&str; 15] = [
+/// collective calls (HCOLL, UCC, SHARP), of memory between processes (xpmem), of ParaStation
+/// (pscom), of datatypes (yaksa of MPICH, open-pal of Open MPI), and of Open MPI's plugins.
+const NETWORKS: [&str; 21] = [
     "libfabric",
     "libucp",
     "libuct",
@@ -31,8 +32,14 @@ const NETWORKS: [&str; 15] = [
     "libefa",
     "libibverbs",
     "libpami",
+    "libhcoll",
+    "libucc",
+    "libsharp",
+    "libxpmem",
     "libpscom",
+    "libyaksa",
     "libopen-pal",
+    "mca_coll_",
     "mca_pml_",
     "mca_btl_",
     "mca_mtl_",
