@@ -32,6 +32,8 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
+use crate::rank_reports::folder_for_ranks;
+
 /// Programs that are always compiled and run: the name and the C source of each. All of them
 /// include [`HEADER`].
 const PROGRAMS: [(&str, &str); 3] = [
@@ -102,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         None => file(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
     };
-    let folder = files::temporary_folder("ddtc-tune")?;
+    let folder = folder_for_ranks(".ddtc-tune")?;
     if !prove::prove_first(args, &library, &folder)? {
         return Ok(());
     }
@@ -193,6 +195,7 @@ fn launch(
         .ok_or("the command that launches two ranks must follow --, as in: ddtc tune -- mpiexec -n 2")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
+    let temporary = files::temporary_folder("ddtc-tune-files")?;
     // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
     let out = Command::new(launcher)
         .args(arguments)
@@ -205,7 +208,7 @@ fn launch(
         .arg(if baseline == Baseline::Unmodified { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
-        .arg(args.files.as_deref().unwrap_or(folder))
+        .arg(args.files.as_deref().unwrap_or(&temporary))
         .args((baseline == Baseline::Hook).then_some("inside"))
         .output()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
