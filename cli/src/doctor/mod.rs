@@ -437,7 +437,9 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
                 let own = Library::from_version_text(&loaded.version).family;
                 families.push((own, library.path.clone()));
                 if chosen.is_none() && fit(family, own) {
-                    chosen = Some((library.path, loaded));
+                    // A bare name has no folder, in which a file of proofs could be.
+                    let path = if library.path.is_absolute() { library.path } else { place.into() };
+                    chosen = Some((path, loaded));
                 }
             }
             Err(error) if i < files => {
@@ -496,6 +498,9 @@ impl Conversions {
             return all("all kinds of calls, tried or not, because DDTC_UNPROVEN is 1");
         }
         if !Profile::find(&library).stages {
+            if !Profile::moves_inside(&library) {
+                return Conversions { untried: true, lines: vec![Profile::NOTHING_MOVES.to_owned()] };
+            }
             return all(
                 "MPI_Pack and MPI_Unpack; messages are packed and unpacked only inside the MPI library, because staging buffers gain nothing",
             );
