@@ -15,6 +15,7 @@
 //! which calls give right results if they are converted (`prove`). It measures only if jobs like
 //! the one that it launches convert messages.
 
+mod abi;
 mod prove;
 
 use std::collections::BTreeMap;

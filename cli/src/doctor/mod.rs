@@ -555,13 +555,13 @@ fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let of = |(file, p): &(PathBuf, proof::Proof)| {
         let same = found.iter().filter(|(_, other)| other.key == p.key);
         let refused = same.map(|(_, other)| other.refused()).fold(Kinds::NONE, Kinds::or);
-        let here = if p.holds_on(Some(1)) { p.permitted().without(refused) } else { Kinds::NONE };
+        let here = if p.holds_on(Some(p.nodes)) { p.permitted().without(refused) } else { Kinds::NONE };
         format!(
-            "{here}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {} node(s), transport {} ({}); the ranks find out whether this holds for them",
+            "{here}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {}, transport {} ({}); the ranks find out whether this holds for them",
             p.key.ddtc,
             p.date,
             p.ranks,
-            p.nodes,
+            proof::nodes_in_words(p.nodes),
             p.key.transport,
             file.display()
         )
