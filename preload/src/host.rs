@@ -37,7 +37,7 @@ use crate::slow_path::{COUNT, LAYER, watch};
 use crate::users::Users;
 use crate::warn::warn;
 
-pub(crate) use registry::{first_is_gone, host, host_of_caller, known, others};
+pub(crate) use registry::{first_is_gone, host, host_of_caller, initialized, known, others};
 
 pub(crate) type CopyFn = unsafe extern "C-unwind" fn(
     HandleWord,
