@@ -1,9 +1,10 @@
-//! Reads the reports that the ranks of an MPI program have written as JSON files, and adds them up.
+//! Folders for the files of ranks. Reads the reports that the ranks of an MPI program have written as
+//! JSON files, and adds them up.
 
 use std::io;
 use std::path::Path;
 
-use ddtc::internal::files;
+use ddtc::internal::files::{self, TemporaryFolder};
 use ddtc_hosts::report::{COUNTS, FORMAT, Report, TypeRow};
 use serde_json::Value;
 
@@ -14,6 +15,19 @@ const RANK: &str = "rank";
 /// File name that `ddtc` appends to a folder to get the value of `DDTC_REPORT`. The preload library
 /// replaces `%r` by the rank and `%p` by the process id.
 pub(crate) const NAME: &str = "rank%r-%p.json";
+
+/// Returns a new folder for what the ranks read and write, whose name begins with `name`. It is
+/// created in the working folder, which all nodes of a job can usually access. If that fails, it is
+/// created among the temporary files.
+///
+/// # Errors
+/// If a folder can be created in neither place.
+pub(crate) fn folder_for_ranks(name: &str) -> io::Result<TemporaryFolder> {
+    let here = std::env::current_dir().unwrap_or_default();
+    files::private_folder(&here, name)
+        .map(Into::into)
+        .or_else(|_| files::temporary_folder(name.trim_start_matches('.')))
+}
 
 /// Returns the sum of the reports in a folder. For a file that cannot be read, the sum has a note.
 ///

@@ -15,6 +15,7 @@
 //! which calls give right results if they are converted (`prove`). It measures only if jobs like
 //! the one that it launches convert messages.
 
+mod abi;
 mod prove;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
 use crate::output::{out, outln};
+use crate::rank_reports::folder_for_ranks;
 
 /// Programs that are always compiled and run: the name and the C source of each. All of them
 /// include [`HEADER`].
@@ -109,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         read(&output)?;
         files::check_replace(&output)?;
     }
-    let folder = files::temporary_folder("ddtc-tune")?;
+    let folder = folder_for_ranks(".ddtc-tune")?;
     if !prove::prove_first(args, &library, &folder)? {
         return Ok(());
     }
@@ -210,6 +212,7 @@ fn launch(
         .ok_or("the command that launches two ranks must follow --, as in: ddtc tune -- mpiexec -n 2")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
+    let temporary = files::temporary_folder("ddtc-tune-files")?;
     // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
     let out = Command::new(launcher)
         .args(arguments)
@@ -222,7 +225,7 @@ fn launch(
         .arg(if baseline == Baseline::Unmodified { "DDTC_HOOK=off" } else { "DDTC_HOOK=on" })
         .arg(folder.join(name))
         .args([args.rounds.to_string(), args.budget.to_string()])
-        .arg(args.files.as_deref().unwrap_or(folder))
+        .arg(args.files.as_deref().unwrap_or(&temporary))
         .args((baseline == Baseline::Hook).then_some("inside"))
         .output()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;

@@ -446,12 +446,14 @@ pub struct Library {
     pub version: [u32; 3],
     /// Whether it is MPICH with its old device, ch3, which distributions built until MPICH 3.4.
     pub is_ch3: bool,
+    /// Whether it is a preliminary form of this release, such as 5.0.0b1 and 6.0.0rc2.
+    pub is_preliminary: bool,
 }
 
 impl Library {
     /// Returns a library of this family and version that is not MPICH with the device ch3.
     pub const fn new(family: Family, version: [u32; 3]) -> Library {
-        Library { family, version, is_ch3: false }
+        Library { family, version, is_ch3: false, is_preliminary: false }
     }
 
     /// Returns the family and version that the text of `MPI_Get_library_version` shows.
@@ -472,11 +474,15 @@ impl Library {
         // The release is split at every character that is not a digit, and its numbers are taken up
         // to the first empty part. So a suffix such as "rc1" is ignored.
         let mut version = [0; 3];
-        let numbers = Library::release(text).unwrap_or("").split(|c: char| !c.is_ascii_digit());
+        let release = Library::release(text).unwrap_or("");
+        let numbers = release.split(|c: char| !c.is_ascii_digit());
         for (part, place) in numbers.map_while(|part| part.parse().ok()).zip(&mut version) {
             *place = part;
         }
-        Library { is_ch3: text.contains(", device ch3"), ..Library::new(family, version) }
+        let suffix = release.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is_preliminary = ["a", "b", "rc"].iter().any(|start| suffix.starts_with(start));
+        let is_ch3 = text.contains(", device ch3");
+        Library { is_ch3, is_preliminary, ..Library::new(family, version) }
     }
 
     /// Returns the release in the text of `MPI_Get_library_version`: the first word that begins

@@ -309,7 +309,27 @@ pub static PROFILES: [Profile; 8] = [
     OTHER,
 ];
 
+/// Returns the number of the layout that convertors have in a release of Open MPI, as
+/// `preload/src/convertor_hook/layout.rs` counts layouts; `None` if the layout is not known. A
+/// convertor is the part of Open MPI that packs and unpacks messages.
+pub fn convertor_layout(version: [u32; 3]) -> Option<usize> {
+    match version {
+        [4, 1, _] | [5, 0, _] => Some(0),
+        [6, _, _] => Some(1),
+        _ => None,
+    }
+}
+
 impl Profile {
+    /// Sentence for the user of a library under which nothing is staged and no message is moved
+    /// inside the library.
+    pub const NOTHING_MOVES: &str = "only MPI_Pack and MPI_Unpack: this release was not tried, and of releases like it ddtc converts no messages";
+
+    /// Returns true if compiled code can move the bytes of messages inside this library.
+    pub fn moves_inside(library: &Library) -> bool {
+        Profile::find(library).costs.moves_inside && convertor_layout(library.version).is_some()
+    }
+
     /// Returns the shipped policy for the library, without the payloads that
     /// [`Profile::table_ends`] excludes.
     pub fn shipped_policy(&self) -> Policy {
@@ -347,6 +367,18 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_move_only_inside_the_releases_of_open_mpi_whose_convertors_are_known() {
+        let moves = |family, version| Profile::moves_inside(&Library::new(family, version));
+        for (version, is_known) in [([4, 1, 4], true), ([5, 0, 7], true), ([6, 0, 0], true)]
+            .into_iter()
+            .chain([([3, 1, 6], false), ([4, 0, 7], false), ([5, 1, 0], false), ([7, 0, 0], false)])
+        {
+            assert_eq!(moves(Family::OpenMpi, version), is_known, "{version:?}");
+            assert!(!moves(Family::Mpich, version), "{version:?}");
+        }
+    }
 
     #[test]
     fn every_family_begins_at_release_0_and_goes_up() {

@@ -3,8 +3,8 @@
 //!
 //! `ddtc tune` exchanges messages under the library, with and without conversion, and writes down
 //! what was right. A proof is a permission with limits. It holds for the library, the transport and
-//! the version of ddtc in its key, and for jobs on one node. It permits messages, and collective
-//! calls if at least [`ENOUGH_RANKS`] ranks took part.
+//! the version of ddtc in its key, and for jobs on one node, or on as many nodes as the run had and
+//! fewer. It permits messages, and collective calls if at least [`ENOUGH_RANKS`] ranks took part.
 //!
 //! A file has the proofs of several libraries. The preload library reads two files: one next to the
 //! MPI library and one in the user's configuration folder. A refusal in either file outweighs a
@@ -215,11 +215,13 @@ impl Proof {
     }
 
     /// Returns true if the proof holds for jobs on `nodes` nodes; `None` stands for an unknown
-    /// number of nodes. Only a run on one node proves something, and only for jobs on one node.
-    /// Between nodes, the transport depends on the nodes, the network and the order of ranks, which
-    /// are not in the key.
+    /// number of nodes. A run on one node proves nothing about messages between nodes, and a run on
+    /// several nodes may have had few messages within a node.
     pub fn holds_on(&self, nodes: Option<u32>) -> bool {
-        self.nodes == 1 && nodes == Some(1)
+        nodes.is_some_and(|nodes| match self.nodes {
+            1 => nodes == 1,
+            most => (2..=most).contains(&nodes),
+        })
     }
 }
 
@@ -313,6 +315,11 @@ fn section(text: &str) -> Option<Proof> {
     Some(proof)
 }
 
+/// Returns a number of nodes in words.
+pub fn nodes_in_words(nodes: u32) -> String {
+    format!("{nodes} node{}", if nodes == 1 { "" } else { "s" })
+}
+
 /// What proofs say about a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -344,8 +351,10 @@ impl Grant {
             (Some(proof), why) => {
                 let also = why.map_or(String::new(), |why| format!("; refused {why}"));
                 format!(
-                    "{permitted}: proven here by `ddtc tune` on {}, with {} ranks on 1 node{also}",
-                    proof.date, proof.ranks
+                    "{permitted}: proven here by `ddtc tune` on {}, with {} ranks on {}{also}",
+                    proof.date,
+                    proof.ranks,
+                    nodes_in_words(proof.nodes)
                 )
             }
             (None, Some(why)) => format!("only MPI_Pack and MPI_Unpack: `ddtc tune` has refused {why}"),
@@ -360,9 +369,7 @@ impl Grant {
                 format!("only MPI_Pack and MPI_Unpack: the run of `ddtc tune` {why}")
             }
             (None, None) if ours().next().is_some() => {
-                let here = nodes.map_or("a number of nodes that is not known".to_owned(), |n| {
-                    format!("{n} node{}", if n == 1 { "" } else { "s" })
-                });
+                let here = nodes.map_or("a number of nodes that is not known".to_owned(), nodes_in_words);
                 format!("only MPI_Pack and MPI_Unpack: no proof holds for this job, which runs on {here}")
             }
             (None, None) => {
@@ -445,11 +452,17 @@ mod tests {
         assert!(grant(&[proven(8)], Some(1)).starts_with("messages, collectives | "));
         assert!(grant(&[proven(8)], None).ends_with("which runs on a number of nodes that is not known"));
         assert!(grant(&[proven(8)], Some(2)).starts_with("nothing | "));
-        // A file may claim several nodes, but no job of several nodes is granted anything.
-        for (proven_on, nodes) in [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 2), (3, 2), (u32::MAX, 3)] {
-            let claimed = Proof { nodes: proven_on, ..proven(8) };
-            assert!(grant(&[claimed], Some(nodes)).starts_with("nothing | "), "{proven_on} {nodes}");
+        let on = |nodes| Proof { nodes, ..proven(8) };
+        for (proven_on, nodes) in [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (2, 3), (u32::MAX, 1)] {
+            let words = grant(&[on(proven_on)], Some(nodes));
+            assert!(words.starts_with("nothing | "), "{proven_on} {nodes}: {words}");
         }
+        for (proven_on, nodes) in [(1, 1), (2, 2), (3, 2), (3, 3)] {
+            let words = grant(&[on(proven_on)], Some(nodes));
+            let place = format!("with 8 ranks on {}", nodes_in_words(proven_on));
+            assert!(words.starts_with("messages, collectives | ") && words.ends_with(&place), "{words}");
+        }
+        assert!(grant(&[on(2)], None).starts_with("nothing | "));
         let unfinished = Proof { is_finished: false, ..proven(8) };
         assert!(grant(&[unfinished], Some(1)).ends_with("the run of `ddtc tune` has not ended"));
         let missing = with(Step::Persistent, None);

@@ -184,11 +184,26 @@ fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// Beginnings of the names of variables by which MPI libraries and network libraries choose how
-/// messages travel: MPICH and Cray MPICH, MVAPICH, ParaStation MPI, Intel MPI, Open MPI, UCX and
-/// libfabric. Each beginning stands for all variables of a library, because each of them may choose
-/// a protocol.
-const CHOOSING: [&str; 10] =
-    ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_", "MV2_", "MVP_", "PSP_", "I_MPI_", "OMPI_MCA_", "UCX_", "FI_"];
+/// messages travel: MPICH and Cray MPICH, HPE MPI (`MPI_`), MVAPICH, ParaStation MPI, Intel MPI,
+/// Open MPI, UCX, libfabric, PSM, HCOLL and UCC. Each beginning stands for all variables of a
+/// library, because each of them may choose a protocol.
+const CHOOSING: [&str; 15] = [
+    "MPIR_CVAR_",
+    "MPIR_PARAM_",
+    "MPICH_",
+    "MPI_",
+    "MV2_",
+    "MVP_",
+    "PSP_",
+    "I_MPI_",
+    "OMPI_MCA_",
+    "UCX_",
+    "FI_",
+    "PSM2_",
+    "PSM3_",
+    "HCOLL_",
+    "UCC_",
+];
 /// Beginnings of the names of those variables in [`CHOOSING`] that do not choose how messages
 /// travel: launchers set them, or they only say where something is.
 const LAUNCHERS: [&str; 18] = [
@@ -385,6 +400,11 @@ mod tests {
             "PSP_ONDEMAND",
             "I_MPI_SHM_CELL_FWD_SIZE",
             "OMPI_MCA_btl_vader_single_copy_mechanism",
+            "MPI_SHARED_NEIGHBORHOOD",
+            "PSM2_MQ_RNDV_SHM_SZ",
+            "PSM3_RDMA",
+            "HCOLL_ENABLE_MCAST_ALL",
+            "UCC_TLS",
         ] {
             assert!(chooses(name), "{name}");
         }
@@ -398,6 +418,8 @@ mod tests {
             "OMPI_MCA_ess_base_vpid",
             "OMPI_MCA_orte_hnp_uri",
             "PMI_RANK",
+            "MPI_LOCALRANKID",
+            "MPI_LOCALNRANKS",
         ] {
             assert!(!chooses(name), "{name}");
         }

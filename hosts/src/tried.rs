@@ -250,7 +250,7 @@ pub enum TrialStatus {
     Tried {
         /// Kinds that are converted: those that were right in all runs of the release, or of the
         /// other releases of its series if the release was not run. If the transport is known and
-        /// some of these runs used it, only those count.
+        /// the release, or at least two of the others, were run with it, only these runs count.
         kinds: Kinds,
         /// Release that the user is told was tried: the library's own release if it was run,
         /// otherwise the newest release of its series that was run.
@@ -288,25 +288,32 @@ impl TrialStatus {
         let is_related = |tried: &Library| (tried.family, tried.is_ch3) == (library.family, library.is_ch3);
         let releases = || rows().map(|row| row.library).filter(is_related);
         // `kinds` returns the kinds that were right in all runs of the releases for which `is_of`
-        // returns true. If some of these runs used the transport, only those count.
-        let kinds = |is_of: &dyn Fn(Library) -> bool| {
+        // returns true. If at least `enough` of these releases were run with the transport, only
+        // their runs with it count.
+        let kinds = |is_of: &dyn Fn(Library) -> bool, enough: usize| {
             let runs = || rows().filter(|row| is_of(row.library));
             let is_asked = |row: &Row| transport.is_none_or(|transport| transport.is_of(row.transport));
-            let is_run = runs().any(|row| is_asked(&row));
-            let kinds = runs().filter(|row| !is_run || is_asked(row)).map(|row| row.kinds());
-            kinds.fold(Kinds::ALL, Kinds::and)
+            let mut with_it: Vec<_> = runs().filter(is_asked).map(|row| row.library.version).collect();
+            with_it.sort_unstable();
+            with_it.dedup();
+            let counts = |row: &Row| with_it.len() < enough || is_asked(row);
+            runs().filter(counts).map(|row| row.kinds()).fold(Kinds::ALL, Kinds::and)
         };
         if releases().any(|tried| tried == *library) {
-            return TrialStatus::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
+            return TrialStatus::Tried { kinds: kinds(&|tried| tried == *library, 1), on: *library };
         }
         // The release itself was not run. If two or more releases of its series were run, their
-        // common results hold for it as well. If messages were wrong in one of these releases, this
-        // says nothing about the release, because a fault of one release may be absent from
-        // another.
-        let is_near = |tried: Library| is_related(&tried) && tried.version[..2] == library.version[..2];
+        // common results hold for it as well. One release with the transport does not suffice for
+        // the results of that transport, because another release may behave differently with it.
+        // If messages were wrong in one of these releases, this says nothing about the release,
+        // because a fault of one release may be absent from another. A preliminary
+        // release, such as 5.0.0b1, belongs to no series.
+        let is_near = |tried: Library| {
+            is_related(&tried) && tried.version[..2] == library.version[..2] && !library.is_preliminary
+        };
         let newest = releases().filter(|&tried| is_near(tried)).max_by_key(|l| l.version);
         if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on))
-            && let common = kinds(&is_near)
+            && let common = kinds(&is_near, 2)
             && common.has(Kind::Messages)
         {
             return TrialStatus::Tried { kinds: common, on };
@@ -315,7 +322,7 @@ impl TrialStatus {
         // nearest older release shows what can be converted if the user asks for it.
         let older = releases().filter(|tried| tried.version < library.version).max_by_key(|l| l.version);
         match older.or_else(|| releases().min_by_key(|l| l.version)) {
-            Some(nearest) => TrialStatus::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
+            Some(nearest) => TrialStatus::Untried { kinds: kinds(&|tried| tried == nearest, 1), nearest },
             None => TrialStatus::Unknown,
         }
     }
@@ -412,7 +419,9 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
         let not_run = kinds(Transport::Ucx, "MPICH Version: 4.2.3");
         assert_eq!(not_run, "messages, collectives, neighbors, windows");
         let series = kinds(Transport::Libfabric, "MPICH Version: 4.2.2");
-        assert_eq!(series, network, "one release of the series was run with it");
+        assert_eq!(series, not_run, "only one release of the series was run with it");
+        let series = kinds(Transport::Shared, "MPICH Version: 4.2.2");
+        assert_eq!(series, shared, "two releases of the series were run with it");
     }
 
     #[test]
@@ -426,7 +435,11 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
 
     #[test]
     fn a_series_is_trusted_after_two_of_its_releases() {
-        assert_eq!(anywhere("MPICH Version: 4.2.0rc1"), anywhere("MPICH Version: 4.2.3"));
+        assert_eq!(anywhere("MPICH Version: 4.2.0"), anywhere("MPICH Version: 4.2.3"));
+        for early in ["4.2.0rc1", "4.2.3b1", "4.2.0a2"] {
+            let status = anywhere(&format!("MPICH Version: {early}"));
+            assert!(matches!(status, TrialStatus::Untried { .. }), "{early}: {status:?}");
+        }
         assert_eq!(anywhere("MPICH Version: 4.2.4"), anywhere("MPICH Version: 4.2.3"));
         assert!(
             !anywhere("MPICH Version: 4.4.0").kinds(true).has(Kind::Collectives),
@@ -467,6 +480,7 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
 mpich 3.4.3 ch4:ofi shared 2026-11-29 right absent right right absent right right
 mpich 4.0.2 ch4:ucx shared 2026-11-29 wrong fault right fault fault fault right
 mpich 4.0.3 ch4:ofi shared 2026-11-29 right fault right right fault right right
+mpich 4.0.3 ch4:ofi tcp    2026-11-29 right fault right right fault right right
 mpich 4.0.3 ch4:ofi ucx    2026-11-29 wrong fault right right fault right right";
         let over = |transport, patch| {
             TrialStatus::from_rows(&release([4, 0, patch]), transport, || OLD.lines().filter_map(Row::parse))
@@ -479,6 +493,9 @@ mpich 4.0.3 ch4:ofi ucx    2026-11-29 wrong fault right right fault right right"
             assert!(is_nearest, "4.0.{patch}: {status:?}");
             assert!(status.kinds(false).is_empty() && status.kinds(true).has(Kind::Messages), "{status:?}");
         }
+        // Only one release of the series was run over libfabric, so the other one counts, too.
+        let status = over(Some(Transport::Libfabric), 1);
+        assert!(matches!(status, TrialStatus::Untried { .. }), "{status:?}");
         // A release that was run itself stays as it is.
         assert_eq!(over(shared, 2), TrialStatus::Tried { kinds: Kinds::NONE, on: release([4, 0, 2]) });
         assert!(over(shared, 3).kinds(false).has(Kind::Messages));
@@ -488,7 +505,6 @@ mpich 4.0.3 ch4:ofi ucx    2026-11-29 wrong fault right right fault right right"
             words(shared).ends_with("with DDTC_POLICY=all its calls are converted as those of mpich-4.0.3")
         );
         assert!(words(Some(Transport::Ucx)).ends_with("finds out what is right on this machine"));
-        assert!(words(Some(Transport::Libfabric)).ends_with("finds out what is right on this machine"));
     }
 
     /// The test of README's table (`tests/docs/libraries.rs`) has a list of these series, since it

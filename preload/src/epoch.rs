@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use crate::guard::guard;
 use crate::hooks::{hook, hooks};
-use crate::host::{Host, first_is_gone};
+use crate::host::{self, Host, first_is_gone};
 use crate::profile_cache::KEEPING;
 use crate::reentrancy::Inside;
 use crate::users::{User, World};
@@ -40,7 +40,7 @@ fn end_epoch(host: &'static Host) {
 
 /// Initializes MPI for a user (the world or a session) by running `call`, and returns the error
 /// code of `call`.
-pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
+pub(crate) fn initialize(host: &'static Host, user: User, call: impl FnOnce() -> c_int) -> c_int {
     // `world_is_up` is called before `call`, because Intel MPI reports an initialized world while
     // any session is open.
     host.users.come(user, host.world_is_up());
@@ -51,6 +51,12 @@ pub(crate) fn initialize(host: &Host, user: User, call: impl FnOnce() -> c_int) 
         hook.enable_again();
     }
     let code = call();
+    let before = host;
+    let host = if code == 0 { host::initialized(host) } else { host };
+    if !std::ptr::eq(host, before) {
+        host.users.come(user, false);
+        host.used();
+    }
     if code == 0
         && host.abi.is_some()
         && let Some(_inside) = Inside::enter()

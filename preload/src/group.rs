@@ -136,22 +136,11 @@ pub(crate) fn learn(host: &'static Host, comm: HandleWord, call: Call) {
     }
 }
 
-/// Returns true if all ranks of the job are on this machine, or if collective calls between several
-/// machines are converted under this MPI library. Open MPI is the only MPI library under which they
-/// are not: the unmodified library fails the test of such calls, so conversion could not be
-/// compared with it. The ranks are therefore counted by Open MPI's environment variables.
+/// Returns true if all ranks of the job are known to be on one node, or if collective calls between
+/// several nodes are converted under this MPI library. Open MPI is the only MPI library under which
+/// they are not: the unmodified library fails the test of such calls, so conversion could not be
+/// compared with it.
 fn one_node(host: &Host) -> bool {
     static ONE: Awaited<bool> = Awaited::new();
-    *ONE.get_or_init(|| {
-        if host.profile.several_nodes {
-            return true;
-        }
-        let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
-        match (number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_LOCAL_SIZE")) {
-            (Some(size), Some(here)) => size == here,
-            // A process without these variables was started without a launcher, so it is the only
-            // rank.
-            (size, _) => size.is_none_or(|size| size == 1),
-        }
-    })
+    host.profile.several_nodes || *ONE.get_or_init(|| host.with_world(|| host.nodes()).flatten() == Some(1))
 }

@@ -23,7 +23,7 @@ use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::{Call, Library};
 use ddtc_hosts::profile::{OTHER, PartialElement, Profile};
 use ddtc_hosts::proof::{self, Grant};
-use ddtc_hosts::transport::{Transport, Transports};
+use ddtc_hosts::transport::{Transport, Transports, nodes};
 use ddtc_hosts::tried::{Kind, Kinds, SharedKinds, TrialStatus};
 
 use crate::layers::{Layers, Successors};
@@ -37,7 +37,7 @@ use crate::slow_path::{COUNT, LAYER, watch};
 use crate::users::Users;
 use crate::warn::warn;
 
-pub(crate) use registry::{first_is_gone, host, host_of_caller, known, others};
+pub(crate) use registry::{first_is_gone, host, host_of_caller, initialized, known, others};
 
 pub(crate) type CopyFn = unsafe extern "C-unwind" fn(
     HandleWord,
@@ -575,6 +575,16 @@ impl Host {
     pub(crate) fn with_world<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let _internal = self.users.internal()?;
         self.world_is_up().then(call)
+    }
+
+    /// Returns the number of nodes on which the ranks of the world run; `None` if launchers do not
+    /// show it ([`nodes`]). The world must be initialized and not finalized.
+    pub(crate) fn nodes(&self) -> Option<u32> {
+        let mut ranks = 0;
+        // SAFETY: the world exists, as the caller promises, and `ranks` may be written.
+        let code = self.f.comm_size.map(|f| unsafe { f(self.world, &raw mut ranks) });
+        let ranks = u32::try_from(ranks).ok().filter(|_| code == Some(0))?;
+        nodes(ranks, |name| std::env::var(name).ok())
     }
 
     /// Returns true if the handle lies in one of the two ranges that contain only handles of named

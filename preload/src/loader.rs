@@ -2,7 +2,11 @@
 //! they define.
 
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::fs::File;
+use std::io;
 use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -155,8 +159,8 @@ pub(crate) fn loads() -> (u64, u64) {
 }
 
 /// Maximum number of pages of an object's code that are hashed if the object has no build ID.
-const PAGES: usize = 64;
-const PAGE: usize = 4096;
+const PAGES: u64 = 64;
+const PAGE: u64 = 4096;
 
 /// Returns the build ID in the notes of an object, in hexadecimal digits; `None` if the notes have
 /// none. A note consists of the lengths of its name and of its contents, its type, its name and its
@@ -179,7 +183,9 @@ fn build_id(mut notes: &[u8]) -> Option<String> {
 }
 
 /// Returns the identity of an object: its build ID, or if it has none the length of its file and a
-/// hash of [`PAGES`] pages of its code, evenly distributed.
+/// hash of [`PAGES`] pages of its code, evenly distributed. The pages are read from the file and not
+/// from memory, because an access to memory beyond the end of a file that was truncated after it was
+/// loaded raises a signal.
 fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
     // SAFETY: `dlpi_phdr` of a loader's record points to `dlpi_phnum` headers, which are valid as
     // long as the record is.
@@ -191,28 +197,36 @@ fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
             is_readable && range.contains(&h.p_vaddr) && h.p_vaddr.saturating_add(h.p_filesz) <= range.end
         })
     };
-    let bytes = |h: &libc::Elf64_Phdr, from: usize, length: usize| {
-        let address = info.dlpi_addr.wrapping_add(h.p_vaddr) as usize + from;
-        // SAFETY: the callers pass a range within a header that `is_loaded`, so it lies within a
-        // segment that is mapped and may be read. The object stays loaded during the loader's
-        // callback, and nobody writes to the notes and the code of a loaded library.
-        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(address), length) }
+    let bytes = |h: &libc::Elf64_Phdr| {
+        let start = std::ptr::with_exposed_provenance::<u8>(info.dlpi_addr.wrapping_add(h.p_vaddr) as usize);
+        // SAFETY: `h` is a header that `is_loaded`, as the filter below ensures, so its range lies
+        // within a segment that is mapped and may be read. The object stays loaded during the
+        // loader's callback, and nobody writes to the notes of a loaded library.
+        unsafe { std::slice::from_raw_parts(start, h.p_filesz as usize) }
     };
     let notes = headers.iter().filter(|h| h.p_type == libc::PT_NOTE && is_loaded(h));
-    let mut ids = notes.filter_map(|h| build_id(bytes(h, 0, h.p_filesz as usize)));
+    let mut ids = notes.filter_map(|h| build_id(bytes(h)));
     if let Some(id) = ids.next() {
         return id;
     }
     let is_code = |h: &&libc::Elf64_Phdr| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0;
-    let mut hash = Xxh3::new();
-    if let Some(code) = headers.iter().filter(is_code).find(|h| is_loaded(h)) {
-        let pages = code.p_filesz as usize / PAGE;
-        let taken = pages.min(PAGES);
-        for i in 0..taken {
-            hash.update(bytes(code, i * pages / taken * PAGE, PAGE));
-        }
+    let code = headers.iter().find(is_code).map_or((0, 0), |code| (code.p_offset, code.p_filesz));
+    // The identity of a file that cannot be read equals that of no other process.
+    hash_of_code(Path::new(file), code).unwrap_or_else(|_| format!("unreadable-{}", std::process::id()))
+}
+
+/// Returns the length of a file and a hash of [`PAGES`] pages of its code. `code` has the offset and
+/// the length of the code in the file.
+fn hash_of_code(file: &Path, (offset, length): (u64, u64)) -> io::Result<String> {
+    let file = File::open(file)?;
+    let (mut hash, mut page) = (Xxh3::new(), [0; PAGE as usize]);
+    let pages = length / PAGE;
+    let taken = pages.min(PAGES);
+    for i in 0..taken {
+        file.read_exact_at(&mut page, offset + i * pages / taken * PAGE)?;
+        hash.update(&page);
     }
-    format!("{}-{:016x}", std::fs::metadata(file).map_or(0, |found| found.len()), hash.digest())
+    Ok(format!("{}-{:016x}", file.metadata()?.len(), hash.digest()))
 }
 
 /// Returns the names, without folders, and the identities of the loaded objects whose files are
@@ -330,5 +344,22 @@ mod tests {
         for end in 0..notes.concat().len() - 1 {
             assert_eq!(build_id(&notes.concat()[..end]), None, "{end}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_its_code_has_no_hash() {
+        let folder = ddtc::internal::files::temporary_folder("ddtc-loader").unwrap();
+        let file = folder.join("library");
+        let write = |bytes: &[u8]| std::fs::write(&file, bytes).unwrap();
+        let code = (PAGE, 100 * PAGE);
+        let mut bytes = vec![7; 101 * PAGE as usize];
+        write(&bytes);
+        let whole = hash_of_code(&file, code).unwrap();
+        assert!(whole.starts_with(&format!("{}-", 101 * PAGE)), "{whole}");
+        bytes[PAGE as usize] = 8;
+        write(&bytes);
+        assert_ne!(hash_of_code(&file, code).unwrap(), whole);
+        write(&bytes[..90 * PAGE as usize]);
+        assert!(hash_of_code(&file, code).is_err() && hash_of_code(&folder.join("none"), code).is_err());
     }
 }

@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int};
 
 use ddtc::internal::files;
 use ddtc_hosts::proof::{self, Grant, Key};
-use ddtc_hosts::transport::{Transports, in_words, nodes};
+use ddtc_hosts::transport::{Transports, in_words};
 use ddtc_hosts::tried::Kinds;
 
 use crate::guard::guard;
@@ -20,8 +20,9 @@ use crate::loader::identities;
 use crate::warn::warn;
 
 /// Beginnings of the names of libraries that decide how messages travel: of networks, of
-/// ParaStation (pscom), of Open MPI's datatypes (open-pal), and of Open MPI's plugins.
-const NETWORKS: [&str; 15] = [
+/// collective calls (HCOLL, UCC, SHARP), of memory between processes (xpmem), of ParaStation
+/// (pscom), of datatypes (yaksa of MPICH, open-pal of Open MPI), and of Open MPI's plugins.
+const NETWORKS: [&str; 21] = [
     "libfabric",
     "libucp",
     "libuct",
@@ -31,8 +32,14 @@ const NETWORKS: [&str; 15] = [
     "libefa",
     "libibverbs",
     "libpami",
+    "libhcoll",
+    "libucc",
+    "libsharp",
+    "libxpmem",
     "libpscom",
+    "libyaksa",
     "libopen-pal",
+    "mca_coll_",
     "mca_pml_",
     "mca_btl_",
     "mca_mtl_",
@@ -92,11 +99,7 @@ fn find(host: &Host) -> Grant {
             }
         }
     }
-    let mut ranks = 0;
-    // SAFETY: the world exists, as the caller promises, and `ranks` may be written.
-    let code = host.f.comm_size.map(|f| unsafe { f(host.world, &raw mut ranks) });
-    let ranks = u32::try_from(ranks).ok().filter(|_| code == Some(0));
-    Grant::from_proofs(&proofs, &key(host), ranks.and_then(|ranks| nodes(ranks, variable)))
+    Grant::from_proofs(&proofs, &key(host), host.nodes())
 }
 
 /// Writes the key of proofs of this process's MPI library to `text`, as a C string of lines.

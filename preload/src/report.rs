@@ -20,6 +20,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::object::runtime;
 use ddtc::internal::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::bypass::Bypass;
+use ddtc_hosts::profile::Profile;
 use ddtc_hosts::report::{COUNTS, Report, TypeRow};
 use ddtc_hosts::tried::TrialStatus;
 
@@ -243,7 +244,10 @@ fn sorted(rows: &Rows) -> Vec<&Row> {
 /// Returns what a user should know of a release of the MPI library that was not tried or was wrong.
 fn untried(host: &Host) -> Option<String> {
     match host.trial_status {
-        _ if host.abi.is_none() || !host.profile.stages => None,
+        _ if host.abi.is_none() => None,
+        _ if !host.profile.stages => {
+            (!Profile::moves_inside(&host.library)).then(|| Profile::NOTHING_MOVES.to_owned())
+        }
         _ if host.is_restricted() => Some(format!(
             "converted in a process that is connected to another job: {}, which were right with the transport between jobs",
             host.kinds.get()

@@ -12,7 +12,7 @@ use ddtc::internal::files;
 use ddtc_hosts::policy::{Class, Policy};
 
 use super::{Args, Findings, TYPE, rank, sent};
-use crate::rank_reports::{self, gather};
+use crate::rank_reports::{self, folder_for_ranks, gather};
 
 /// Runs a command, and returns its status, standard output and standard error. If the command does
 /// not end in time, its whole process group is ended.
@@ -169,13 +169,7 @@ pub(super) fn run(
     policy: Policy,
     untried: Option<&String>,
 ) {
-    // Create the folder for the ranks' reports in the working folder, which all nodes of a job can
-    // usually access. If that fails, create it among the temporary files.
-    let here = std::env::current_dir().unwrap_or_default();
-    let folder = files::private_folder(&here, ".ddtc-doctor")
-        .map(Into::into)
-        .or_else(|_| files::temporary_folder("ddtc-doctor"));
-    let folder = match folder {
+    let folder = match folder_for_ranks(".ddtc-doctor") {
         Ok(folder) => folder,
         Err(error) => {
             return findings

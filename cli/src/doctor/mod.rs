@@ -438,7 +438,9 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
                 let own = Library::from_version_text(&loaded.version).family;
                 families.push((own, library.path.clone()));
                 if chosen.is_none() && fit(family, own) {
-                    chosen = Some((library.path, loaded));
+                    // A bare name has no folder, in which a file of proofs could be.
+                    let path = if library.path.is_absolute() { library.path } else { place.into() };
+                    chosen = Some((path, loaded));
                 }
             }
             Err(error) if i < files => {
@@ -497,6 +499,9 @@ impl Conversions {
             return all("all kinds of calls, tried or not, because DDTC_UNPROVEN is 1");
         }
         if !Profile::find(&library).stages {
+            if !Profile::moves_inside(&library) {
+                return Conversions { untried: true, lines: vec![Profile::NOTHING_MOVES.to_owned()] };
+            }
             return all(
                 "MPI_Pack and MPI_Unpack; messages are packed and unpacked only inside the MPI library, because staging buffers gain nothing",
             );
@@ -551,13 +556,13 @@ fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let of = |(file, p): &(PathBuf, proof::Proof)| {
         let same = found.iter().filter(|(_, other)| other.key == p.key);
         let refused = same.map(|(_, other)| other.refused()).fold(Kinds::NONE, Kinds::or);
-        let here = if p.holds_on(Some(1)) { p.permitted().without(refused) } else { Kinds::NONE };
+        let here = if p.holds_on(Some(p.nodes)) { p.permitted().without(refused) } else { Kinds::NONE };
         format!(
-            "{here}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {} node(s), transport {} ({}); the ranks find out whether this holds for them",
+            "{here}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {}, transport {} ({}); the ranks find out whether this holds for them",
             p.key.ddtc,
             p.date,
             p.ranks,
-            p.nodes,
+            proof::nodes_in_words(p.nodes),
             p.key.transport,
             file.display()
         )

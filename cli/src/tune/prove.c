@@ -18,8 +18,10 @@
  * calls. Rank 0 prints lines that begin with "ddtc-prove ":
  *
  * - the key of the proof, which names the MPI library and the transport,
+ * - the file of the MPI library,
  * - the number of nodes and ranks,
  * - 1 if the preload library may convert messages in every rank, else 0,
+ * - the number of the ABI that the preload library has found, and constants of mpi.h (abi.h),
  * - for each step "begun STEP", and "proven STEP" if all results were right.
  *
  * If too few messages were converted to prove a step, rank 0 prints "unproven STEP WHY" instead. A
@@ -53,6 +55,8 @@ static long (*conversions)(int of);
 /* Communicator for this program's own tokens, so that tests with MPI_ANY_SOURCE or MPI_ANY_TAG on
  * MPI_COMM_WORLD do not receive them. */
 static MPI_Comm aside;
+/* Intercommunicator between the even and the odd ranks, for collective calls. */
+static MPI_Comm between;
 
 static void say(const char *form, ...) {
   if (rank) return;
@@ -96,6 +100,8 @@ static void too_late(int signal) {
   usleep(200000);
   _exit(3);
 }
+
+#include "abi.h"
 
 static uint64_t state;
 static uint64_t next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state >> 11; }
@@ -236,8 +242,9 @@ static void look(int k, const struct side *s, int seed, long units, int fits, co
   if (memcmp(wanted, have, length)) refuse("%s: %s", fits ? "wrong bytes" : "bytes outside of the receive", what);
 }
 
+/* `own_class` is the error class that a message which does not fit gives if it is not converted. */
 struct message {
-  int mode, from, to, early, way, completion, seed, starts, fits, region, tag;
+  int mode, from, to, early, way, completion, seed, starts, fits, region, tag, own_class;
   struct side sent, received;
   char what[140];
 };
@@ -269,12 +276,14 @@ static int class_of(int code) {
 }
 
 /* Checks the error code, the status and the data of a receive, and calls `refuse` if one of them is
- * wrong. */
-static void judge(const struct message *m, int code, const MPI_Status *status) {
+ * wrong. If the message does not fit, its error class must be MPI_ERR_TRUNCATE, or the class of the
+ * same message if nothing is converted. */
+static void judge(struct message *m, int code, const MPI_Status *status) {
   if (!m->fits) {
     int class = class_of(code);
     if (class == MPI_ERR_IN_STATUS) class = class_of(status->MPI_ERROR);
-    if (class != MPI_ERR_TRUNCATE) refuse("a message that is too long gives class %d: %s", class, m->what);
+    if (m->mode == NEITHER) m->own_class = class;
+    if (class != MPI_ERR_TRUNCATE && class != m->own_class) refuse("a message that is too long gives class %d: %s", class, m->what);
   } else {
     if (code != MPI_SUCCESS) refuse("a receive gives class %d: %s", class_of(code), m->what);
     int elements, count, each = m->received.signature == PAIRS ? 3 : 1;
@@ -416,15 +425,23 @@ static void both_ways(const struct message *m) {
   if (!replaces) look(1, s, mine, s->units, 1, m->what);
 }
 
+/* Returns the rank with which this rank exchanges messages in the current round, or -1 if there is
+ * none. It is the neighbour, or the rank at the same place in the other half of the ranks. If the
+ * job runs on several nodes, one of the two is on another node in the usual orders of ranks. */
+static int choose_partner(void) {
+  int half = ranks / 2, partner = below(2) ? rank ^ 1 : (rank + half) % (2 * half);
+  return partner < ranks && rank < 2 * half ? partner : -1;
+}
+
 /* Sends one message between this rank and its partner, or one message in each direction. The number
  * of the round and pseudorandom numbers determine what is sent and how. */
 static void exchange(int round) {
   struct message m;
   memset(&m, 0, sizeof m);
-  int partner = rank ^ 1, lower = rank & ~1, signature = below(SIGNATURES), turn = below(2);
+  int partner = choose_partner(), signature = below(SIGNATURES), turn = below(2), sends_first = turn == (rank < partner);
   m.mode = below(MODES);
-  m.from = turn ? lower : lower + 1;
-  m.to = turn ? lower + 1 : lower;
+  m.from = sends_first ? rank : partner;
+  m.to = sends_first ? partner : rank;
   m.early = below(2), m.way = below(4), m.completion = below(COMPLETIONS), m.seed = round * 4;
   m.starts = step == PERSISTENT ? 2 : 1, m.region = 1, m.tag = 7;
   /* Choose a length. Longer messages are rarer, because they take longer. */
@@ -465,9 +482,16 @@ static void exchange(int round) {
   snprintf(m.what, sizeof m.what, "%s%s converts, %ld to %ld units of %d B, layouts %d and %d, way %d, completion %d, %s", exchanges ? "both ways, " : "", modes[m.mode],
            m.sent.units, m.received.units, unit[signature], layouts[0], layouts[1], m.way, m.completion,
            m.early ? "posted early" : "posted late");
-  if (partner >= ranks) return;
+  if (partner < 0) return;
   alarm(seconds);
-  int sends = rank == m.from, counted = !sends && !exchanges;
+  int sends = rank == m.from, counted = !sends && !exchanges, mode = m.mode;
+  /* Find out what the unmodified library does with a message that does not fit. */
+  if (!m.fits && mode != NEITHER) {
+    m.mode = NEITHER;
+    if (sends) send(&m);
+    else receive(&m);
+    m.mode = mode;
+  }
   long before = conversions(counted);
   if (exchanges) both_ways(&m);
   else if (sends) send(&m);
@@ -487,11 +511,11 @@ static void exchange(int round) {
 /* Tests several messages that are under way at once. This rank and its partner each send FLIGHT
  * messages of mixed lengths, to the other rank or to itself. */
 static void flight(int round) {
-  /* The data of each message. The first index is 1 if the rank of the sender is odd, and 0 if it is
-   * even. The second index is 0 for the data as sent and 1 for the data as received. */
+  /* The data of each message. The first index is 1 if the sender has the higher rank of the two,
+   * and else 0. The second index is 0 for the data as sent and 1 for the data as received. */
   static struct side sides[2][2][FLIGHT];
   int own[FLIGHT], any[FLIGHT], ways[FLIGHT], at[2 * FLIGHT];
-  int mode = below(MODES), early = below(2), how = below(3), partner = rank ^ 1;
+  int mode = below(MODES), early = below(2), how = below(3), partner = choose_partner(), upper = rank > partner;
   for (int i = 0; i < FLIGHT; i++) {
     own[i] = !below(4), any[i] = below(6), ways[i] = below(3);
     for (int k = 0; k < 2; k++) {
@@ -502,7 +526,7 @@ static void flight(int round) {
       }
     }
   }
-  if (partner >= ranks) return;
+  if (partner < 0) return;
   struct message m = {.mode = mode, .fits = 1};
   snprintf(m.what, sizeof m.what, "many at once, %s converts, completion %d, posted %s", modes[mode], how, early ? "early" : "late");
   MPI_Request requests[2 * FLIGHT];
@@ -513,8 +537,8 @@ static void flight(int round) {
     int seed = (round * 2 + start) * 2 * FLIGHT, bytes[2] = {0}, n, code;
     alarm(seconds);
     for (int i = 0; i < FLIGHT; i++) {
-      filled(4 + FLIGHT + i, &sides[rank & 1][0][i], seed + rank % 2 * FLIGHT + i);
-      blank(4 + i, &sides[(own[i] ? rank : partner) & 1][1][i]);
+      filled(4 + FLIGHT + i, &sides[upper][0][i], seed + upper * FLIGHT + i);
+      blank(4 + i, &sides[own[i] ? upper : !upper][1][i]);
     }
     for (int phase = 0; phase < 2; phase++) {
       int receives = phase ^ early;
@@ -522,7 +546,7 @@ static void flight(int round) {
       if (phase) PMPI_Sendrecv(bytes, 1, MPI_INT, partner, 9, bytes + 1, 1, MPI_INT, partner, 9, aside, some);
       for (int i = 0; i < FLIGHT && !(step == PERSISTENT && start); i++) {
         int ours = mode >> receives & 1, peer = own[i] ? rank : partner, way = ways[i] == 2 && !early ? 0 : ways[i];
-        struct side *s = &sides[(receives ? peer : rank) & 1][receives][i];
+        struct side *s = &sides[receives && !own[i] ? !upper : upper][receives][i];
         char *b = buffer(receives ? 4 + i : 4 + FLIGHT + i, s);
         int n = s->count;
         MPI_Datatype t = s->type;
@@ -548,11 +572,12 @@ static void flight(int round) {
       for (int k = 0; k < n; k++) statuses[at[k]] = some[k];
     }
     for (int i = 0; i < FLIGHT; i++) {
-      m.from = own[i] ? rank : partner, m.region = 4 + i, m.tag = i, m.seed = seed + m.from % 2 * FLIGHT + i;
-      m.sent = sides[m.from & 1][0][i], m.received = sides[m.from & 1][1][i];
+      int from = own[i] ? upper : !upper;
+      m.from = own[i] ? rank : partner, m.region = 4 + i, m.tag = i, m.seed = seed + from * FLIGHT + i;
+      m.sent = sides[from][0][i], m.received = sides[from][1][i];
       judge(&m, MPI_SUCCESS, &statuses[i]);
-      const struct side *s = &sides[rank & 1][0][i];
-      look(4 + FLIGHT + i, s, seed + rank % 2 * FLIGHT + i, s->units, 1, "a send changes its buffer");
+      const struct side *s = &sides[upper][0][i];
+      look(4 + FLIGHT + i, s, seed + upper * FLIGHT + i, s->units, 1, "a send changes its buffer");
     }
   }
   for (int i = 0; step == PERSISTENT && i < 2 * FLIGHT; i++) MPI_Request_free(requests + i);
@@ -606,31 +631,36 @@ static void look_at(const struct blocks *b, const char *what) {
 }
 
 #define START(name, i_name, ...) \
-  code = now ? CALL(ours, name, __VA_ARGS__, WORLD) : CALL(ours, i_name, __VA_ARGS__, WORLD, &request)
+  code = now ? CALL(ours, name, __VA_ARGS__, comm) : CALL(ours, i_name, __VA_ARGS__, comm, &request)
 
 /* Makes one collective call on all ranks, and checks the results. The mode determines which ranks
- * convert the call: none, the even ranks, the odd ranks, or all. */
+ * convert the call: none, the even ranks, the odd ranks, or all. Some of the calls without a root
+ * are made on the intercommunicator. */
 static void collective(int round) {
   static const char *const who[MODES] = {"no rank", "even ranks", "odd ranks", "all ranks"};
   int call = below(CALLS), now = below(2), in_place = !below(3), root = below(ranks), mode = below(MODES);
-  int signature = below(SIGNATURES), length = below(4) ? below(3 * 5) : below(3 * 7), code = MPI_SUCCESS;
+  int signature = below(SIGNATURES), length = below(4) ? below(3 * 5) : below(24) ? below(3 * 7) : below(3 * 10), code = MPI_SUCCESS;
   while (length > 2 && ranks * sizes[length / 3] > LONGEST) length -= 3; /* All blocks fit into a region. */
   struct side sent = side(signature, 1 + below(LAYOUTS - 1), length), received = side(signature, 1 + below(LAYOUTS - 1), length);
   int ours = mode >> rank % 2 & 1, is_root = rank == root;
   int base = round % 64 * ranks * ranks, all = call == ALLTOALL || call == ALLTOALLV || call == ALLTOALLW;
   int scatters = call == SCATTER || call == SCATTERV, gathers = call == GATHER || call == GATHERV;
-  struct blocks s = blocks(2, sent, all || scatters ? ranks : 1), r = blocks(3, received, all || gathers || call == ALLGATHER ? ranks : 1);
+  /* This rank exchanges blocks with `peers` ranks, of which number i has rank first + i * distance. */
+  int inter = !below(4) && (all || call == ALLGATHER), peers = inter ? (ranks + rank % 2) / 2 : ranks;
+  int first = inter && rank % 2 == 0, distance = inter ? 2 : 1;
+  MPI_Comm comm = inter ? between : WORLD;
+  struct blocks s = blocks(2, sent, all || scatters ? peers : 1), r = blocks(3, received, all || gathers || call == ALLGATHER ? peers : 1);
   MPI_Request request = MPI_REQUEST_NULL;
   char what[160];
   snprintf(what, sizeof what, "%s%s, %ld units of %d B, layouts %d and %d, %s convert%s", now ? "MPI_" : "MPI_I", calls[call], sent.units,
-           unit[signature], sent.layout, received.layout, who[mode], in_place ? ", in place" : "");
-  if (call == BCAST) in_place = 0;
+           unit[signature], sent.layout, received.layout, who[mode], inter ? ", on an intercommunicator" : in_place ? ", in place" : "");
+  if (call == BCAST || inter) in_place = 0;
   if ((scatters || gathers) && !is_root) in_place = 0;
   /* Fill the send buffer and, for a call in place, the blocks of the receive buffer that the call
    * reads. */
   int sends = !in_place && (call != BCAST || is_root) && (!scatters || is_root);
   int receives = (call != BCAST || !is_root) && (!gathers || is_root) && !(scatters && in_place);
-  for (int i = 0; i < s.n; i++) s.seeds[i] = call == BCAST ? base : scatters ? base + i : base + rank * ranks + (all ? i : 0);
+  for (int i = 0; i < s.n; i++) s.seeds[i] = call == BCAST ? base : scatters ? base + i : base + rank * ranks + (all ? first + i * distance : 0);
   if (scatters && in_place) sends = 1;
   image(&s, window(s.region, span_of(&s)));
   if (in_place && receives)
@@ -639,10 +669,10 @@ static void collective(int round) {
   /* A seed determines the contents of a block. The seeds of the receive buffer are those of its
    * contents before the call. Replace them by the seeds of the contents that it must have after the
    * call. */
-  if (receives) for (int i = 0; i < r.n; i++) r.seeds[i] = call == BCAST ? base : scatters ? base + rank : base + i * ranks + (all ? rank : 0);
+  if (receives) for (int i = 0; i < r.n; i++) r.seeds[i] = call == BCAST ? base : scatters ? base + rank : base + (first + i * distance) * ranks + (all ? rank : 0);
   int *n = malloc(4 * ranks * sizeof *n), *m = n + ranks, *at = m + ranks, *to = at + ranks;
   MPI_Datatype *types = malloc(2 * ranks * sizeof *types);
-  for (int i = 0; i < ranks; i++) {
+  for (int i = 0; i < peers; i++) {
     n[i] = sent.count, m[i] = received.count, types[i] = sent.type, types[ranks + i] = received.type;
     at[i] = i * (int)(call == ALLTOALLW ? s.step : sent.count), to[i] = i * (int)(call == ALLTOALLW ? r.step : received.count);
   }
@@ -748,13 +778,21 @@ int main(int argc, char **argv) {
   PMPI_Allreduce(MPI_IN_PLACE, &is_same, 1, MPI_INT, MPI_MIN, WORLD);
   if (!is_same) { fprintf(stderr, "prove: the ranks use different MPI libraries or transports\n"); return 2; }
   for (char *line = strtok(key, "\n"); line; line = strtok(NULL, "\n")) say("key %s", line);
+  Dl_info object;
+  if (dladdr(dlsym(RTLD_DEFAULT, "PMPI_Type_commit"), &object)) say("file %s", object.dli_fname);
   say("nodes %d", nodes());
   say("ranks %d", ranks);
   int converts = conversions(3) != 0;
   PMPI_Allreduce(MPI_IN_PLACE, &converts, 1, MPI_INT, MPI_MIN, WORLD);
   say("converts %d", converts);
+  say("flavour %ld", conversions(4));
+  say_abi();
   MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
   PMPI_Comm_dup(WORLD, &aside);
+  MPI_Comm half;
+  MPI_Comm_split(WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, WORLD, rank % 2 == 0, 9, &between);
+  MPI_Comm_set_errhandler(between, MPI_ERRORS_RETURN);
   MPI_Buffer_attach(malloc(1 << 20), 1 << 20);
   for (int i = 2; i < argc; i++)
     for (step = 0; step < STEPS; step++) {

@@ -29,11 +29,11 @@ use ddtc::internal::files;
 use ddtc_bench::machine;
 use ddtc_hosts::policy::Library;
 use ddtc_hosts::profile::Profile;
-use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
+use ddtc_hosts::proof::{self, Grant, Key, Outcome, Proof, Step};
 use ddtc_hosts::transport::Transport;
 use ddtc_hosts::tried::{Kind, TrialStatus};
 
-use super::{Args, compile};
+use super::{Args, abi, compile};
 use crate::output::outln;
 
 /// The program that tests calls with and without conversion: its name and its C source.
@@ -54,6 +54,9 @@ enum Line {
     Nodes(u32),
     Ranks(u32),
     Converts(bool),
+    File(String),
+    Flavour(u32),
+    Abi(String),
     Outcome(Step, Outcome),
     Done,
 }
@@ -69,6 +72,9 @@ impl Line {
             "key" => Line::Key(rest.to_owned()),
             "nodes" => Line::Nodes(rest.parse().ok()?),
             "ranks" => Line::Ranks(rest.parse().ok()?),
+            "file" => Line::File(rest.to_owned()),
+            "flavour" => Line::Flavour(rest.parse().ok()?),
+            "abi" => Line::Abi(rest.to_owned()),
             "converts" => Line::Converts(rest.parse::<u8>().ok()? != 0),
             "begun" => Line::Outcome(Step::find(step)?, Outcome::Begun),
             "proven" => Line::Outcome(Step::find(step)?, Outcome::Proven),
@@ -210,6 +216,8 @@ const INTERRUPTED: &str = "the run that tried them has not ended";
 /// none of them has the same key and numbers of nodes and ranks as `new`, the result is `new`.
 /// Otherwise some outcomes of the earlier run are kept:
 ///
+/// If a step of `new` is refused already, the result is `new` too.
+///
 /// - A step in which a fault was found stays refused: it is not tested again, and its calls are not
 ///   converted. A fault may show only in some runs, and must not be forgotten after a run in which
 ///   it does not show.
@@ -218,6 +226,9 @@ const INTERRUPTED: &str = "the run that tried them has not ended";
 ///   completed, the next run tests the step again.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
     let Some(old) = old.iter().find(|old| is_same(old, &new)) else { return new };
+    if !new.refused().is_empty() {
+        return new;
+    }
     let outcomes = old.outcomes.clone().map(|outcome| match outcome {
         Some(Outcome::Begun) => Some(Outcome::Refused(INTERRUPTED.to_owned())),
         Some(Outcome::Proven | Outcome::Unproven(_)) if old.is_finished => None,
@@ -240,6 +251,7 @@ fn print_refusals(proof: &Proof, file: &Path) -> std::io::Result<()> {
             )?;
         }
     }
+    Ok(())
 }
 
 /// Locks a file of proofs, so that only one process at a time tests calls and writes the outcomes
@@ -267,25 +279,37 @@ struct Job {
     proof: Proof,
     /// True if the preload library may convert messages in every rank.
     converts: bool,
+    /// File of the MPI library.
+    file: String,
+    /// How the MPI library's header differs from the ABI that the preload library has found.
+    difference: Option<String>,
 }
 
 /// Launches the program without testing calls, to learn what the ranks say. Their environment is
 /// that of a usual job, except that `DDTC_POLICY=all` does not count.
 fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Job, Box<dyn Error>> {
     let (mut key, mut nodes, mut ranks, mut converts) = (String::new(), None, None, false);
+    let (mut file, mut flavour, mut constants) = (String::new(), 0, Vec::new());
     let (is_done, how) = launch(args, library, folder, &["DDTC_POLICY=table"], &[], |line| {
         match line {
             Line::Key(line) => key = format!("{key}{line}\n"),
             Line::Nodes(n) => nodes = Some(n),
             Line::Ranks(n) => ranks = Some(n),
             Line::Converts(is_so) => converts = is_so,
+            Line::File(name) => file = name,
+            Line::Flavour(number) => flavour = number,
+            Line::Abi(line) => constants.push(line),
             Line::Outcome(..) | Line::Done => {}
         }
         Ok(())
     })?;
     match (Key::parse(&key), nodes, ranks) {
         (Some(key), Some(nodes), Some(ranks)) if is_done => {
-            Ok(Job { proof: Proof::new(key, &machine::today(), nodes, ranks), converts })
+            let difference = match abi::of_number(flavour) {
+                Some(abi) => abi::difference(abi, &constants),
+                None => Some(format!("unknown ABI {flavour}")),
+            };
+            Ok(Job { proof: Proof::new(key, &machine::today(), nodes, ranks), converts, file, difference })
         }
         _ => Err(format!("{}: {how}", PROGRAM.0).into()),
     }
@@ -301,6 +325,15 @@ fn is_known(key: &Key) -> bool {
         || !Profile::find(&tested).stages
 }
 
+/// Returns the reason why there is nothing to prove under the MPI library of this key.
+fn reason(key: &Key) -> &'static str {
+    if Profile::find(&Library::from_version_text(&key.library)).stages {
+        "it is known which of its calls are right"
+    } else {
+        "no release like this one has its messages packed outside of the library"
+    }
+}
+
 /// Number of ranks of the programs that measure.
 const MEASURED_RANKS: u32 = 2;
 
@@ -314,15 +347,19 @@ const MEASURED_RANKS: u32 = 2;
 /// Those of [`prove`]. Also if there is nothing to prove, and the job does not have the number of
 /// ranks that measuring needs.
 pub(super) fn prove_first(args: &Args, library: &Path, folder: &Path) -> Result<bool, Box<dyn Error>> {
+    std::fs::write(folder.join("abi.h"), abi::header())?;
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;
     let mut job = ask(args, library, folder)?;
     let (name, ranks) = (job.proof.key.library.clone(), job.proof.ranks);
     let known = is_known(&job.proof.key);
     if known && args.only_prove {
-        outln!("{name}: nothing is left to prove, because it is known which of its calls are right")?;
+        outln!("{name}: nothing is left to prove, because {}", reason(&job.proof.key))?;
     }
     if !known {
-        prove(args, library, folder, job.proof)?;
+        if let Some(difference) = &job.difference {
+            job.proof.outcomes[Step::Blocking as usize] = Some(Outcome::Refused(difference.clone()));
+        }
+        prove(args, library, folder, job.proof, &job.file)?;
     }
     if args.only_prove {
         return Ok(false);
@@ -354,7 +391,7 @@ fn obstacle(converts: bool, known: bool, ranks: u32) -> Result<Option<String>, S
         (true, true) => Err(two),
         (true, false) => Ok(Some(two)),
         (false, true) => Ok(Some("jobs like this one convert no messages under this MPI library".to_owned())),
-        (false, false) => Ok(Some("jobs like this one find no proof that permits messages. They look for `ddtc-proofs` in the folder of the MPI library and for `ddtc/proofs` in the user's configuration folder, and must run on one node".to_owned())),
+        (false, false) => Ok(Some("jobs like this one find no proof that permits messages. They look for `ddtc-proofs` in the folder of the MPI library and for `ddtc/proofs` in the user's configuration folder, and must learn from their launcher on how many nodes they run".to_owned())),
     }
 }
 
@@ -362,8 +399,8 @@ fn obstacle(converts: bool, known: bool, ranks: u32) -> Result<Option<String>, S
 /// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
 /// which the preload library later reads which kinds of calls it may convert.
 ///
-/// Tests no calls and writes no proof if the ranks are on several nodes. `new` is the proof in
-/// which no step has begun.
+/// `new` is the proof in which no step has begun, or one in which a step is refused already. `mpi` is
+/// the file of the MPI library.
 ///
 /// # Errors
 /// - If the program does not run.
@@ -372,16 +409,7 @@ fn obstacle(converts: bool, known: bool, ranks: u32) -> Result<Option<String>, S
 ///   converted, or the run ended during their test.
 /// - If too few messages were converted to prove anything.
 /// - If `--proofs` was not given and the user's configuration folder is not known.
-/// - If the ranks are on several nodes and `--only-prove` was given.
-fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), Box<dyn Error>> {
-    if new.nodes != 1 {
-        let why = "a proof needs all ranks on one node; over several nodes nothing is proven yet";
-        if args.only_prove {
-            return Err(why.into());
-        }
-        outln!("{} was not tried: {why}", new.key.library)?;
-        return Ok(());
-    }
+fn prove(args: &Args, library: &Path, folder: &Path, new: Proof, mpi: &str) -> Result<(), Box<dyn Error>> {
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
     let file: PathBuf = match &args.proofs {
@@ -391,10 +419,16 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
     };
     let _lock = locked(&file)?;
     outln!("{} was not tried: its calls are proven first", new.key.library)?;
+    if let Some(Outcome::Refused(why)) = new.outcome(Step::Blocking) {
+        outln!("{}: refused: {why}", Step::Blocking.name())?;
+    }
     // Do not write the proof yet. It is written whenever the C program begins or ends a step, and
     // at the end of this function.
+    let is_open = new.refused().is_empty();
     let mut proof = begun(new, &read(&file)?);
-    print_refusals(&proof, &file)?;
+    if is_open {
+        print_refusals(&proof, &file)?;
+    }
     loop {
         // Stop once one of the three steps with messages is refused. Calls of all kinds are then
         // refused, whatever the remaining steps would show, because the calls of the last step,
@@ -411,18 +445,14 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
                 // that arrives first.
                 && !matches!(proof.outcome(step), Some(Outcome::Refused(_)))
             {
-                let said = match &outcome {
-                    Outcome::Begun => None,
-                    Outcome::Proven => Some("right".to_owned()),
-                    Outcome::Refused(why) => Some(format!("refused: {why}")),
-                    Outcome::Unproven(why) => Some(format!("not proven: {why}")),
-                };
-                proof.outcomes[step as usize] = Some(outcome);
-                // Save before printing, which may fail.
-                save(&file, &proof)?;
-                if let Some(said) = said {
-                    outln!("{}: {said}", step.name())?;
+                match &outcome {
+                    Outcome::Begun => {}
+                    Outcome::Proven => outln!("{}: right", step.name())?,
+                    Outcome::Refused(why) => outln!("{}: refused: {why}", step.name())?,
+                    Outcome::Unproven(why) => outln!("{}: not proven: {why}", step.name())?,
                 }
+                proof.outcomes[step as usize] = Some(outcome);
+                save(&file, &proof)?;
             }
             Ok(())
         })?;
@@ -443,17 +473,48 @@ fn prove(args: &Args, library: &Path, folder: &Path, new: Proof) -> Result<(), B
     }
     proof.is_finished = true;
     save(&file, &proof)?;
-    let permitted = proof.permitted();
-    outln!("{}: proof of {}, on one node: {permitted}", file.display(), proof.key.library)?;
-    if proof.refused().has(Kind::Messages) {
-        return Err("messages are not right if they are converted: they are left to this MPI library".into());
+    judge(&proof, file, proof::existing_files(mpi, config.as_deref(), home.as_deref()))
+}
+
+/// Prints what a proof that is finished permits, together with all other proofs that the preload
+/// library reads. `file` has the proof. `others` are the files in which the preload library looks
+/// for proofs, which may have `file` among them. A refusal in any of them outweighs a permission.
+///
+/// # Errors
+/// If messages are not permitted, or if a file cannot be read.
+fn judge(proof: &Proof, file: PathBuf, mut others: Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    let is_file = |other: &PathBuf| std::fs::canonicalize(other).ok() == std::fs::canonicalize(&file).ok();
+    others.retain(|other| !is_file(other));
+    let shown = file.display().to_string();
+    let mut all = Vec::new();
+    for (is_first, file) in std::iter::once((true, file)).chain(others.into_iter().map(|f| (false, f))) {
+        let mut proofs = read(&file)?;
+        proofs.retain(|other| other.key == proof.key);
+        let is_new = |other: &Proof| is_first && is_same(other, proof);
+        for other in proofs.iter().filter(|other| !is_new(other) && !other.refused().is_empty()) {
+            let (refused, ranks) = (other.refused(), other.ranks);
+            outln!(
+                "{}: the proof with {ranks} ranks refuses {refused}; to try again, remove this file",
+                file.display()
+            )?;
+        }
+        all.extend(proofs);
     }
-    if permitted.is_empty() {
-        return Err(
-            "too few messages were converted to prove something: they are left to this MPI library".into()
-        );
+    let grant = Grant::from_proofs(&all, &proof.key, Some(proof.nodes));
+    outln!(
+        "{shown}: proof of {}, on {}: {}",
+        proof.key.library,
+        proof::nodes_in_words(proof.nodes),
+        grant.permitted
+    )?;
+    if grant.permitted.has(Kind::Messages) {
+        return Ok(());
     }
-    Ok(())
+    Err(if grant.refused.has(Kind::Messages) {
+        "messages are not right if they are converted: they are left to this MPI library".into()
+    } else {
+        "too few messages were converted to prove something: they are left to this MPI library".into()
+    })
 }
 
 #[cfg(test)]
@@ -465,6 +526,7 @@ mod tests {
         let parsed = |line: &str| Line::parse(line).map(|line| format!("{line:?}"));
         assert_eq!(parsed("ddtc-prove converts 1").as_deref(), Some("Converts(true)"));
         assert_eq!(parsed("[0] ddtc-prove nodes 2").as_deref(), Some("Nodes(2)"));
+        assert_eq!(parsed("ddtc-prove file /a b/libmpi.so").as_deref(), Some("File(\"/a b/libmpi.so\")"));
         assert_eq!(parsed("ddtc-prove begun blocking").as_deref(), Some("Outcome(Blocking, Begun)"));
         let refused = parsed("ddtc-prove refused persistent wrong bytes: x");
         assert_eq!(refused.as_deref(), Some("Outcome(Persistent, Refused(\"wrong bytes: x\"))"));
@@ -485,8 +547,40 @@ mod tests {
         assert!(!known("MPICH Version: 4.3.0, device ch4:ucx,ofi", "UCX"));
         assert!(known("MPICH Version: 4.3.2, device ch4:ucx,ofi", "UCX"));
         assert!(!known("MPICH Version: 4.0.1, device ch4:ofi,ucx", "shared memory"));
+        assert!(!known("MPICH Version: 4.0.1, device ch4:ofi,ucx", "libfabric"));
+        assert!(!known("MPICH Version: 4.3.2rc1, device ch4:ucx,ofi", "shared memory"));
         assert!(known("Open MPI v4.1.8, package: x", "not known"));
         assert!(!known("MVAPICH Version: 4.0", "not known"));
+    }
+
+    #[test]
+    fn a_refusal_by_other_ranks_or_in_another_file_counts() {
+        let folder = files::temporary_folder("ddtc-tune-test").unwrap();
+        let [own, beside] = ["own", "beside"].map(|name| folder.join(name));
+        let proven = Proof {
+            outcomes: [const { Some(Outcome::Proven) }; 4],
+            is_finished: true,
+            ..Proof::new(Key::new("MVAPICH Version: 4.0", "", "unknown"), "2026-11-29", 1, 8)
+        };
+        let mut refused = Proof { ranks: 2, ..proven.clone() };
+        refused.outcomes[1] = Some(Outcome::Refused("wrong bytes".to_owned()));
+        let judged = |own_proofs: &[Proof], beside_proofs: &[Proof]| {
+            files::publish(&own, proof::written(own_proofs)).unwrap();
+            files::publish(&beside, proof::written(beside_proofs)).unwrap();
+            let result = judge(&proven, own.clone(), vec![beside.clone(), own.clone()]);
+            result.map_err(|error| error.to_string())
+        };
+        let ours = || proven.clone();
+        assert_eq!(judged(&[ours()], &[]), Ok(()));
+        for error in [judged(&[ours(), refused.clone()], &[]), judged(&[ours()], &[refused.clone()])] {
+            assert!(error.unwrap_err().starts_with("messages are not right"));
+        }
+        let same = Proof { ranks: 8, ..refused.clone() };
+        assert!(judged(&[ours()], &[same]).unwrap_err().starts_with("messages are not right"));
+        let other = Proof { key: Key::new("MVAPICH Version: 4.1", "", "unknown"), ..refused };
+        assert_eq!(judged(&[ours()], &[other]), Ok(()));
+        std::fs::write(&beside, "damaged").unwrap();
+        assert!(judge(&proven, own, vec![beside]).unwrap_err().to_string().contains("remove it"));
     }
 
     #[test]

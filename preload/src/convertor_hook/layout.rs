@@ -6,6 +6,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ddtc_hosts::profile::convertor_layout;
+
 /// Offsets in bytes of fields of Open MPI's structures, and bits of a convertor's flags.
 /// `optimized` is an offset in a type; all other offsets are those of words in a convertor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,7 @@ const SINCE_6: Layout = Layout {
     generic: ["opal_generic_inlined_pack", "opal_generic_inlined_unpack"],
 };
 
+/// All layouts, by the numbers that [`convertor_layout`] returns.
 static LAYOUTS: [Layout; 2] = [BEFORE_6, SINCE_6];
 /// Index into [`LAYOUTS`] of the layout that this process uses.
 static HERE: AtomicUsize = AtomicUsize::new(0);
@@ -128,13 +131,9 @@ pub(crate) fn layout() -> &'static Layout {
 /// Sets the layout of this process to the layout of Open MPI `version`. Returns false if no layout
 /// of that version is known.
 pub(crate) fn take_for(version: [u32; 3]) -> bool {
-    let here = match version {
-        [4, 1, _] | [5, 0, _] => 0,
-        [6, _, _] => 1,
-        _ => return false,
-    };
-    HERE.store(here, Ordering::Relaxed);
-    true
+    let here = convertor_layout(version);
+    HERE.store(here.unwrap_or(0), Ordering::Relaxed);
+    here.is_some()
 }
 
 /// Number of bytes at the beginning of a convertor in which all fields of a [`Layout`] lie.

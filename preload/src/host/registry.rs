@@ -8,6 +8,11 @@
 //! on unchanged. A library with an unknown ABI never counts as the first one, because it may be a
 //! wrapper (MPItrampoline) that calls another MPI library in the same process.
 //!
+//! A library with the standard ABI may be such a wrapper too, and nothing distinguishes it from an
+//! MPI library. A wrapper initializes its MPI library while it is initialized itself. So a library
+//! with the standard ABI is left waiting until it is initialized. If another MPI library was
+//! found first by then, the waiting one is a wrapper around that library.
+//!
 //! The registry keeps no MPI library loaded, because a plugin may load its own MPI library,
 //! finalize it and unload it. Records of MPI libraries are never freed. If the first MPI library is
 //! unloaded and a copy of it is loaded later, the copy gets its own record, even if it lies at the
@@ -18,11 +23,12 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use ddtc::internal::process::{Awaited, Mutex, is_inconsistent, when_inconsistent};
+use ddtc_hosts::abi::Flavour;
 
 use super::Host;
 use crate::atomic_ref::AtomicRef;
 use crate::guard::end_by_panics;
-use crate::loader::{Opened, loads};
+use crate::loader::{Opened, loaded_objects, loads};
 use crate::overhead_budget;
 use crate::reserve;
 use crate::scopes::{Place, find_scope};
@@ -50,6 +56,10 @@ static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
 /// Records of all other MPI libraries that were found, whose calls are passed on unchanged. Some of
 /// these libraries may be unloaded by now.
 static OTHERS: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
+
+/// Records of MPI libraries with the standard ABI that are not initialized yet, while no MPI library
+/// counts as the first one. No record of these libraries is in [`FIRST`] or [`OTHERS`].
+static WAITING: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
 
 /// Number of objects that the process had unloaded when the last user (the world or a session) of
 /// the first MPI library was finalized; [`IN_USE`] while that library has users or never had one.
@@ -183,7 +193,7 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     // The reserve of memory must exist before anything is allocated, because it serves allocations
     // for which the system has no memory.
     reserve::set_aside();
-    let host = described(&find_scope(c"PMPI_Type_commit")?);
+    let host = described(&find_scope(c"PMPI_Type_commit")?, false);
     loop {
         let others = OTHERS.lock().clone();
         let first = FIRST.get().filter(|_| !first_is_gone());
@@ -192,6 +202,7 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
         // here, and the result is used only if no MPI library was added to `OTHERS` meanwhile.
         let is_other = |known: &&Host| !std::ptr::eq(*known, host) && known.place.is_loaded();
         let is_only = host.is_in_use()
+            && !is_waiting(host)
             && !first.into_iter().chain(others.iter().copied()).any(|known| is_other(&known));
         let known = OTHERS.lock();
         if known.len() == others.len() {
@@ -202,8 +213,8 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
 }
 
 /// Returns the record of the MPI library that is found in a scope, and makes the record if there is
-/// none yet.
-fn described(scope: &Opened) -> &'static Host {
+/// none yet. `is_up` is true if the MPI library is known to be initialized.
+fn described(scope: &Opened, is_up: bool) -> &'static Host {
     end_by_panics();
     static HAND_ON: fn() = hand_on;
     when_inconsistent(&HAND_ON);
@@ -212,15 +223,28 @@ fn described(scope: &Opened) -> &'static Host {
     if let Some(known) = known() {
         return known;
     }
+    let waiting = WAITING.lock().iter().copied().find(|waiting| waiting.place == place);
+    if let Some(waiting) = waiting {
+        // While the wrapper of the initialization runs, the library has a user. Without one, a
+        // world that is up was initialized by a function that ddtc does not see.
+        if waiting.users.any() || !waiting.world_is_up() {
+            return waiting;
+        }
+        WAITING.lock().retain(|other| !std::ptr::eq(*other, waiting));
+    }
     let mut unconvertible = None;
     if FIRST.get().is_none() {
         let host = Host::in_scope(scope, true);
         // A library with an unknown ABI may be a wrapper around the library whose calls are
         // converted, as MPItrampoline is.
-        if host.abi.is_some() {
-            FIRST.set(host);
-        } else {
-            unconvertible = Some(host);
+        match host.abi {
+            Some(abi) if abi.flavour == Flavour::Standard && !is_up && !host.world_is_up() => {
+                let made: &'static Host = Box::leak(Box::new(host));
+                WAITING.lock().push(made);
+                return made;
+            }
+            Some(_) => FIRST.set(host),
+            None => unconvertible = Some(host),
         }
     }
     if let Some(first) = FIRST.get().filter(|_| !first_is_gone()) {
@@ -238,6 +262,39 @@ fn described(scope: &Opened) -> &'static Host {
         OTHERS.lock().push(made);
         made
     })
+}
+
+fn is_waiting(host: &Host) -> bool {
+    WAITING.lock().iter().any(|waiting| std::ptr::eq(*waiting, host))
+}
+
+/// Called when an MPI library was initialized for a user (the world or a session). Returns the
+/// record that serves the library from now on. It is a new record if the library was waiting for
+/// its initialization. The library then counts as the first one, unless another library does so.
+pub(crate) fn initialized(host: &'static Host) -> &'static Host {
+    if !is_waiting(host) {
+        return host;
+    }
+    let Some(scope) = find_scope(c"PMPI_Type_commit") else { return host };
+    // A wrapper may have bound its calls directly to its MPI library, so that ddtc has not seen how
+    // it initialized that library.
+    if FIRST.get().is_none()
+        && let Some(scope) = initialized_other(host)
+    {
+        described(&scope, true);
+    }
+    WAITING.lock().retain(|waiting| !std::ptr::eq(*waiting, host));
+    described(&scope, true)
+}
+
+/// Returns the scope of an MPI library other than `host` whose world is initialized; `None` if no
+/// such library is loaded.
+fn initialized_other(host: &Host) -> Option<Opened> {
+    let scopes = loaded_objects().into_iter().filter_map(|object| Opened::loaded(&object));
+    let mut others = scopes.filter(|scope| {
+        !scope.symbol(c"PMPI_Type_commit").is_null() && Place::from_scope(scope) != host.place
+    });
+    others.find(|scope| Host::in_scope(scope, false).world_is_up())
 }
 
 /// Returns the versions of all MPI libraries other than the one that was found first.

@@ -7,6 +7,7 @@
  *     -DOUTER: the outer library. It loads the file that the environment variable INNER names. If
  *       the environment variable BINDING is `deep`, calls of the inner library go directly to its
  *       MPI library.
+ *     -DOUTER -DSTANDARD: the outer library claims to have the standard ABI of MPI 5.0.
  *     -DINNER: the inner library, linked with an MPI library. */
 #ifdef INNER
 #include <mpi.h>
@@ -64,8 +65,16 @@ static void *function(const char *name) {
 #define CALL(type, name) ((int(*) type)function(name))
 #define BOTH(name, parameters) int P##name parameters __attribute__((visibility("default"))); \
   int name parameters __attribute__((weak, alias("P" #name))); int P##name parameters
-BOTH(MPI_Init, (int *argc, char ***argv)) { (void)argc, (void)argv; return CALL((void), "inner_init")(); }
-BOTH(MPI_Finalize, (void)) { return CALL((void), "inner_finalize")(); }
+static int is_up, is_down;
+BOTH(MPI_Init, (int *argc, char ***argv)) {
+  (void)argc, (void)argv;
+  int code = CALL((void), "inner_init")();
+  is_up = 1;
+  return code;
+}
+BOTH(MPI_Finalize, (void)) { return is_down = 1, CALL((void), "inner_finalize")(); }
+BOTH(MPI_Initialized, (int *flag)) { return *flag = is_up, 0; }
+BOTH(MPI_Finalized, (int *flag)) { return *flag = is_down, 0; }
 BOTH(MPI_Comm_rank, (uint64_t comm, int *rank)) { (void)comm; return CALL((int *), "inner_rank")(rank); }
 BOTH(MPI_Type_vector, (int n, int length, int stride, uint64_t of, uint64_t *made)) {
   return CALL((int, int, int, uint64_t, uint64_t *), "inner_vector")(n, length, stride, of, made);
@@ -87,6 +96,16 @@ BOTH(MPI_Get_library_version, (char *text, int *length)) {
   return 0;
 }
 uint64_t outer_int(void) { return ((uint64_t(*)(void))function("inner_int"))(); }
+
+#ifdef STANDARD
+BOTH(MPI_Abi_get_version, (int *major, int *minor)) { return *major = 1, *minor = 0, 0; }
+/* Functions without which the preload library converts nothing. The module does not call them. */
+#define FAILS(name) BOTH(name, (void)) { return 16; }
+FAILS(MPI_Type_free) FAILS(MPI_Type_size) FAILS(MPI_Type_get_extent) FAILS(MPI_Type_get_envelope)
+FAILS(MPI_Type_get_contents) FAILS(MPI_Type_create_keyval) FAILS(MPI_Type_set_attr)
+FAILS(MPI_Type_get_attr) FAILS(MPI_Comm_create_keyval) FAILS(MPI_Comm_set_attr)
+FAILS(MPI_Comm_size) FAILS(MPI_Pack) FAILS(MPI_Unpack)
+#endif
 #endif
 
 #ifdef MODULE

@@ -160,6 +160,32 @@ fn short_instances_are_left_to_open_mpi() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Checks that Open MPI's collective calls are converted only if it is known that all ranks are on
+/// one node. A launcher other than Open MPI's, such as Slurm's, sets no variables of Open MPI.
+#[test]
+fn collectives_of_open_mpi_are_converted_on_one_node() {
+    let host = Host::OpenMpi;
+    let (program, folder) = (compiled(host, "collectives"), scratch("collectives-nodes"));
+    let without = "-uOMPI_COMM_WORLD_SIZE -uOMPI_COMM_WORLD_LOCAL_SIZE";
+    let tasks = format!("{without} SLURM_STEP_NUM_TASKS=2");
+    for (variables, converted) in [
+        ("".to_owned(), true),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE=1".to_owned(), false),
+        (without.to_owned(), false),
+        (format!("{tasks} SLURM_STEP_NUM_NODES=1"), true),
+        (format!("{tasks} SLURM_STEP_NUM_NODES=2"), false),
+    ] {
+        let run = host.ranks(2, "env").preload().env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
+        let run = variables.split_whitespace().fold(run, |run, variable| run.arg(variable)).arg(&program);
+        let run = run.env("DDTC_REPORT", folder.join("report%r.json")).arg("40").arg("1").arg("500");
+        right(&variables, run);
+        for said in reports(&folder, 2) {
+            assert_eq!(said["messages_packed"] + said["messages_unpacked"] > 0, converted, "{variables}");
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Checks that no collective call is converted if UCC is loaded, which is a library that chooses
 /// the algorithm of a collective call by the local datatype. The preload library must notice UCC
 /// before it converts the first call, and not because of that call.

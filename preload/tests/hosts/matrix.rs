@@ -80,12 +80,16 @@ impl Subject {
         if let Some((family, root)) = word.split_once('=') {
             let host = match family {
                 "mpich" => Host::Mpich,
+                "intel" => Host::Intel,
                 "openmpi" => Host::OpenMpi,
                 "openmpi4" => Host::OpenMpi4,
-                other => panic!("DDTC_MATRIX: {other}: must be mpich, openmpi or openmpi4"),
+                other => panic!("DDTC_MATRIX: {other}: must be mpich, intel, openmpi or openmpi4"),
             };
             let root = PathBuf::from(root);
-            return Subject { host, compiler: root.join("bin/mpicc"), root };
+            // A call that the headers of MPICH have and this Intel MPI lacks is found when the
+            // programs run.
+            let compiler = if host == Host::Intel { host.compiler() } else { root.join("bin/mpicc") };
+            return Subject { host, compiler, root };
         }
         let wheel = WHEELS.iter().find(|(folder, ..)| *folder == word);
         let &(folder, headers, host) =
@@ -180,7 +184,11 @@ impl Subject {
                 transport("tcp", &[("OMPI_MCA_btl", "tcp,self")]),
                 transport("ucx", &OPEN_MPI_OVER_UCX),
                 transport("libfabric", &OPEN_MPI_OVER_LIBFABRIC),
-                transport("nodes", &[("OMPI_MCA_btl", "tcp,sm,self")]),
+                // The component for shared memory had another name before Open MPI 5.0.
+                match self.host {
+                    Host::OpenMpi4 => transport("nodes", &[("OMPI_MCA_btl", "tcp,vader,self")]),
+                    _ => transport("nodes", &[("OMPI_MCA_btl", "tcp,sm,self")]),
+                },
             ],
         };
         let asked = std::env::var("DDTC_TRANSPORTS").unwrap_or("shared".to_owned());
@@ -707,14 +715,19 @@ fn what_is_converted_is_right_under_every_library() {
 /// Copies the library file of an MPICH, `libmpi.so.12`, into `folder`. In the copy, the release
 /// `old` is replaced by `new`, so that the library claims to be a release that nobody has tried.
 pub(crate) fn renamed(root: &Path, old: &[u8; 6], new: &[u8; 6], folder: &Path) {
-    let mut library = fs::read(root.join("lib/libmpi.so.12")).unwrap();
+    replaced(&root.join("lib/libmpi.so.12"), old, new, &folder.join("libmpi.so.12"));
+}
+
+/// Copies a file. In the copy, the bytes `old` are replaced by `new`, which are as many.
+pub(crate) fn replaced(file: &Path, old: &[u8], new: &[u8], copy: &Path) {
+    let mut bytes = fs::read(file).unwrap();
     let places: Vec<usize> =
-        library.windows(old.len()).enumerate().filter(|(_, w)| *w == old).map(|(at, _)| at).collect();
-    assert!(!places.is_empty(), "the release in the library's text");
+        bytes.windows(old.len()).enumerate().filter(|(_, w)| *w == old).map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "{}: {}", file.display(), lossy(old));
     for at in places {
-        library[at..at + new.len()].copy_from_slice(new);
+        bytes[at..at + new.len()].copy_from_slice(new);
     }
-    fs::write(folder.join("libmpi.so.12"), library).unwrap();
+    fs::write(copy, bytes).unwrap();
 }
 
 #[test]

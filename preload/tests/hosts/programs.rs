@@ -3,10 +3,15 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::setup::{Host, Run, hosts, lossy, numbers, report, reports, scratch, sources, succeed};
+use crate::doctor::doctor;
+use crate::matrix::replaced;
+use crate::setup::{
+    Host, Run, hosts, lossy, numbers, report, reports, same, scratch, sorted, sources, succeed,
+};
 
 /// Runs the C program `name` as one process with the preload library. Returns its output, the text
 /// on standard error, and the numbers of its report.
@@ -302,7 +307,19 @@ fn two_mpi_libraries_serve_their_own_callers() {
 /// converted, even if the wrapper binds them directly to its MPI library (`RTLD_DEEPBIND`).
 #[test]
 fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
-    let (folder, mpich) = (scratch("trampoline"), Host::Mpich);
+    inside_a_wrapper("trampoline", &[], Some("unknown MPI library 'A wrapper around MPICH"));
+}
+
+/// Checks the same with a wrapper that has the standard ABI, as Mukautuva has.
+#[test]
+fn calls_inside_a_wrapper_with_the_standard_abi_are_converted() {
+    inside_a_wrapper("trampoline-standard", &["-DSTANDARD"], None);
+}
+
+/// Runs the module on two ranks. `flags` are compiler flags for the wrapper. Each rank must print
+/// `warning` on standard error.
+fn inside_a_wrapper(name: &str, flags: &[&str], warning: Option<&str>) {
+    let (folder, mpich) = (scratch(name), Host::Mpich);
     let inner = mpich.compile("trampoline", &["-DINNER", "-shared", "-fPIC"]);
     let (outer, module, program) =
         (folder.join("libouter.so"), folder.join("module.so"), folder.join("twompi"));
@@ -317,7 +334,7 @@ fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
             .arg("-ldl");
         succeed(&mut cc, "a C compiler (cc) is needed: install gcc");
     };
-    cc("trampoline.c", &["-DOUTER", "-shared", "-fPIC"], &outer, &[]);
+    cc("trampoline.c", &[&["-DOUTER", "-shared", "-fPIC"], flags].concat(), &outer, &[]);
     cc("trampoline.c", &["-DMODULE", "-shared", "-fPIC"], &module, &[&outer]);
     cc("twompi.c", &[], &program, &[]);
     for binding in ["first", "deep"] {
@@ -326,12 +343,48 @@ fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
         let run = run.env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r.json"));
         let (text, errors) = run.text();
         assert_eq!(text, "module 1: right\nmodule 1: right\n", "{binding} {errors}");
-        assert!(errors.contains("unknown MPI library 'A wrapper around MPICH"), "{binding} {errors}");
+        match warning {
+            Some(warning) => assert!(errors.contains(warning), "{binding} {errors}"),
+            None => assert!(!errors.contains("ddtc"), "{binding} {errors}"),
+        }
         for said in reports(&folder, 2) {
             let counts = [said["messages_packed"], said["messages_unpacked"], said["panics"]];
             assert_eq!(counts, [100, 100, 0], "{binding} {said:?}");
         }
     }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Checks that an MPI library is found under another file name, as containers may give it. Both the
+/// library and the program name `libxyz.so.12`.
+#[test]
+fn a_library_with_another_file_name_is_found_by_its_symbols() {
+    let (folder, host) = (scratch("renamed-file"), Host::Mpich);
+    let lib = host.root().join("lib");
+    let (library, program) = (folder.join("libxyz.so.12"), folder.join("messages"));
+    let (old, new) = (&b"libmpi.so.12\0"[..], &b"libxyz.so.12\0"[..]);
+    replaced(&lib.join("libmpi.so.12"), old, new, &library);
+    replaced(&host.compile("messages", &[]), old, new, &program);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let paths = format!("{}:{}:{}", folder.display(), lib.display(), lib.join("mpich").display());
+    let run = || host.ranks(2, &program).env("LD_LIBRARY_PATH", &paths);
+    let unmodified = sorted(&run().text().0);
+    let report = folder.join("report%r.json");
+    let with = run().preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", report).text().0;
+    same("renamed", &sorted(&with), &unmodified);
+    for said in reports(&folder, 2) {
+        assert!(said["messages_packed"] > 500 && said["messages_unpacked"] > 500, "{said:?}");
+    }
+    let says = doctor(&format!("{}:/usr/bin:/bin", host.root().join("bin").display()))
+        .env("LD_LIBRARY_PATH", &paths)
+        .arg("--mpi")
+        .arg(&library)
+        .args(["--", "mpiexec", "-n", "2"])
+        .output()
+        .unwrap();
+    let text = lossy(&says.stdout) + &lossy(&says.stderr);
+    assert!(says.status.success() && text.contains("libxyz.so.12, named with --mpi: MPICH"), "{text}");
+    assert!(text.contains(" packed, ") && !text.contains(": 0 packed"), "{text}");
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use ddtc_hosts::policy::Class;
+use ddtc_hosts::policy::{Class, Library};
 use ddtc_hosts::proof::{self, Outcome, Proof, Step};
 
 use crate::doctor::doctor;
@@ -37,6 +37,10 @@ struct Hidden {
     /// A library that is loaded before MPICH and answers some calls in its place, or `None` if
     /// MPICH answers all calls itself.
     before: Option<PathBuf>,
+    /// Compiler that `ddtc tune` uses.
+    mpicc: PathBuf,
+    /// Words in front of the program that `ddtc tune` starts on each rank.
+    words: &'static [&'static str],
 }
 
 /// Writes policy tables of the user for MPICH 4.2.3 and for the library that it claims to be. They
@@ -63,18 +67,20 @@ impl Hidden {
         let lib = root.join("lib");
         let paths =
             format!("{}:{}:{}", folder.join("lib").display(), lib.display(), lib.join("mpich").display());
-        Hidden { root, folder, paths, before: None }
+        Hidden { mpicc: root.join("bin/mpicc"), root, folder, paths, before: None, words: &[] }
     }
 
     /// Prepares MPICH 4.2.3 with a small library that is loaded in front of it. The small library
     /// answers queries of the version with `version`, and plants faults.
     fn with_library_in_front(name: &str, version: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
+        let claimed = Library::from_version_text(version).to_string();
         let version = format!("-DVERSION=\"{version}\"");
         let before = compiled_by(&root.join("bin/mpicc"), "hidden", &["-shared", "-fPIC", &version, "-ldl"]);
-        write_tables(&folder, "other-4.0.0");
+        write_tables(&folder, &claimed);
         let paths = root.join("lib").display().to_string();
-        Hidden { root, folder, paths, before: Some(before) }
+        let mpicc = root.join("bin/mpicc");
+        Hidden { mpicc, root, folder, paths, before: Some(before), words: &[] }
     }
 
     fn file(&self) -> PathBuf {
@@ -98,7 +104,7 @@ impl Hidden {
         let run = HOST.run(command_line()).arg("tune");
         let run = options.iter().fold(run, |run, option| run.arg(option)).arg("--deadline");
         let run = run.arg(if fault == "hangs" { "30" } else { "120" });
-        let run = run.arg("--mpicc").arg(self.root.join("bin/mpicc")).arg("--");
+        let run = run.arg("--mpicc").arg(&self.mpicc).arg("--");
         let mut run = run.arg(self.root.join("bin/mpiexec")).arg("-n").arg(ranks.to_string());
         if let Some(before) = &self.before {
             // `ddtc tune` starts the ranks by `env LD_PRELOAD=...`. This script takes the place of
@@ -106,7 +112,8 @@ impl Hidden {
             // variable.
             let script = self.folder.join("with");
             let text = format!(
-                "#!/bin/sh\nfirst=$1 preload=$2\nshift 2\nexec \"$first\" \"$preload:{}\" \"$@\"\n",
+                "#!/bin/sh\nfirst=$1 preload=$2\nshift 2\nexec {} \"$first\" \"$preload:{}\" \"$@\"\n",
+                self.words.join(" "),
                 before.display()
             );
             fs::write(&script, text).unwrap();
@@ -165,10 +172,12 @@ impl Hidden {
     /// kinds of calls that the proof permits, as the report names them.
     fn is_converted(&self, permitted: &str) {
         let known = Hidden {
+            mpicc: self.mpicc.clone(),
             root: self.root.clone(),
             folder: self.folder.clone(),
             paths: self.root.join("lib").display().to_string(),
             before: None,
+            words: &[],
         };
         let (wanted, report, _) = known.messages(&[], &ALIKE);
         assert!(wanted > 1000 && !report.contains("proven here"), "{wanted}\n{report}");
@@ -289,6 +298,47 @@ fn a_library_of_no_known_family_is_proven_with_all_precautions() {
     fs::remove_dir_all(&hidden.folder).unwrap();
 }
 
+/// Checks that nothing is proven if a constant in the header of the MPI library is not that of the
+/// ABI. The compiler gets a header with another number for an error class.
+#[test]
+fn a_header_of_another_abi_is_refused() {
+    let hidden = Hidden::renamed("proofs-header");
+    let (include, mpicc) = (hidden.folder.join("include"), hidden.folder.join("mpicc"));
+    fs::create_dir_all(&include).unwrap();
+    let header = "#include_next <mpi.h>\n#undef MPI_ERR_TRUNCATE\n#define MPI_ERR_TRUNCATE 13\n";
+    fs::write(include.join("mpi.h"), header).unwrap();
+    let compiler = hidden.root.join("bin/mpicc");
+    let script = format!("#!/bin/sh\nexec {} -I {} \"$@\"\n", compiler.display(), include.display());
+    fs::write(&mpicc, script).unwrap();
+    fs::set_permissions(&mpicc, fs::Permissions::from_mode(0o755)).unwrap();
+    let hidden = Hidden { mpicc, ..hidden };
+    let (well, text) = hidden.prove(2, "");
+    assert!(!well && text.contains("MPI_ERR_TRUNCATE is 13 in mpi.h, and 14 in the MPICH ABI"), "{text}");
+    let why = "`ddtc tune` has refused blocking: MPI_ERR_TRUNCATE";
+    hidden.is_bypassed(&[], &[("DDTC_POLICY", "all")], why, 0);
+    fs::remove_dir_all(&hidden.folder).unwrap();
+}
+
+/// Checks a proof for two nodes. Each rank has a host name of its own, and the variables of Slurm
+/// say that the ranks are on two nodes.
+#[test]
+fn a_proof_on_two_nodes_holds_for_jobs_on_two_nodes() {
+    let mut hidden = Hidden::with_library_in_front("proofs-nodes", "MPICH Version:      4.9.3");
+    let on_nodes =
+        |nodes: &'static str| ["env", "-uMPI_LOCALNRANKS", "NODES=1", "SLURM_STEP_NUM_TASKS=2", nodes];
+    hidden.words = &["env", "-uMPI_LOCALNRANKS", "NODES=1", "SLURM_STEP_NUM_TASKS=2"];
+    let (well, text) = hidden.prove(2, "");
+    assert!(well && text.contains(", on 2 nodes: messages\n"), "{text}");
+    let (packed, report, errors) = hidden.messages(&on_nodes("SLURM_STEP_NUM_NODES=2"), &ALIKE);
+    let note = "messages: proven here by `ddtc tune` on ";
+    assert!(packed > 1000 && report.contains(note), "{packed}\n{report}\n{errors}");
+    assert!(report.contains("with 2 ranks on 2 nodes"), "{report}");
+    hidden.is_bypassed(&on_nodes("SLURM_STEP_NUM_NODES=3"), &[], "which runs on 3 nodes", 0);
+    // On one node the transport is another one, so the proof has another key.
+    hidden.is_bypassed(&on_nodes("SLURM_STEP_NUM_NODES=1"), &[], "with this transport", 0);
+    fs::remove_dir_all(&hidden.folder).unwrap();
+}
+
 #[test]
 fn planted_faults_are_refused() {
     let faults = [
@@ -297,6 +347,8 @@ fn planted_faults_are_refused() {
         ("hangs", Step::Nonblocking, "no answer for 30 seconds"),
         ("crashes", Step::Nonblocking, ""),
         ("pending", Step::Nonblocking, "a receive gives class "),
+        ("starts", Step::Persistent, "a send gives class "),
+        ("broadcasts", Step::Collectives, "wrong bytes: "),
     ];
     let first = std::env::var("DDTC_ROTATION").map_or(0, |n| n.parse().expect("DDTC_ROTATION is a number"));
     let tried = if is_whole() { &faults[..] } else { &faults[first % faults.len()..][..1] };
@@ -306,16 +358,20 @@ fn planted_faults_are_refused() {
         let line = format!("{}: refused: ", step.name());
         let said =
             text.lines().find(|said| said.starts_with(&line)).unwrap_or_else(|| panic!("{fault}\n{text}"));
-        assert!(!well && (said.contains(why) || said.contains("a send gives class ")), "{fault}: {said}");
+        assert!(said.contains(why) || said.contains("a send gives class "), "{fault}: {said}");
+        // Messages stay permitted if only collective calls are refused.
+        let has_messages = step == Step::Collectives;
+        assert_eq!(well, has_messages, "{fault}\n{text}");
         for before in Step::ALL.into_iter().take_while(|before| *before != step) {
             assert!(text.contains(&format!("{}: right\n", before.name())), "{fault}\n{text}");
         }
-        hidden.is_bypassed(
-            &[],
-            &[("DDTC_POLICY", "all")],
-            &format!("`ddtc tune` has refused {}: ", step.name()),
-            0,
-        );
+        if has_messages {
+            let (packed, report, errors) = hidden.messages(&[], &ALIKE);
+            assert!(packed > 1000 && report.contains("; refused collectives: "), "{errors}\n{report}");
+        } else {
+            let why = format!("`ddtc tune` has refused {}: ", step.name());
+            hidden.is_bypassed(&[], &[("DDTC_POLICY", "all")], &why, 0);
+        }
         fs::remove_dir_all(&hidden.folder).unwrap();
     }
 }

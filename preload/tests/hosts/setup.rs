@@ -123,7 +123,7 @@ impl Host {
             // variable names another folder.
             command.env("OPAL_PREFIX", self.root());
             // By default, `mpiexec` of Open MPI 4.1 looks for ssh at once, which a machine may
-            // lack. With this variable it does not need ssh. No rank runs on another machine.
+            // lack. With this variable it starts ranks on this machine only, and needs no ssh.
             command.env("OMPI_MCA_plm", "isolated");
         }
         for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
@@ -197,7 +197,10 @@ impl Host {
                 command.args(["-hosts", "nodea,nodeb", "-ppn", "1"]);
             }
         }
-        self.prepared(command, root, program)
+        let mut run = self.prepared(command, root, program);
+        // This variable would keep Open MPI 4.1 from starting ranks on the other node.
+        run.command.env_remove("OMPI_MCA_plm");
+        run
     }
 
     /// Does what [`Host::ranks`] does under Open MPI, with ranks that go on when one of them dies.

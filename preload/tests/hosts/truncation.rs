@@ -58,8 +58,8 @@ impl<'a> Received<'a> {
     /// the result `unmodified` under the unmodified MPI library.
     ///
     /// The results need not be equal if the message is longer than the receive, for two reasons.
-    /// The MPI libraries miss the error of such a receive now and then, depending on which side
-    /// comes first. And MPICH and Intel MPI leave the receive empty if the message is long and of a
+    /// Some MPI libraries miss the error of such a receive now and then ([`Received::may_miss`]).
+    /// And MPICH and Intel MPI leave the receive empty if the message is long and of a
     /// derived type, but fill it if the message is one of bytes. Over UCX, Open MPI fills a part of
     /// a receive of a derived type, and leaves a receive of bytes empty.
     ///
@@ -75,7 +75,8 @@ impl<'a> Received<'a> {
         self.done == unmodified.done
             && self.elsewhere == 0
             && (self.class == unmodified.class
-                || [0, truncate_class(host)].contains(&self.class)
+                || self.class == truncate_class(host)
+                || self.class == 0 && self.may_miss(host)
                 || unmodified.class == 0)
             && (self.came == unmodified.came
                 || host != Host::OpenMpi && filled(self)
@@ -83,6 +84,20 @@ impl<'a> Received<'a> {
             && (self.count == unmodified.count
                 || self.class != unmodified.class
                 || self.count == room * self.unit)
+    }
+}
+
+impl Received<'_> {
+    /// Returns true if the unmodified MPI library reports no error for such a receive now and then,
+    /// depending on which side comes first. Intel MPI 2021.18.1 did so for 2 of 188 messages that
+    /// were too long, and Open MPI 5.0.11 for 1 of 141 in collective calls. Open MPI for messages,
+    /// and MPICH 5.0.2 for both, always reported the error (2026-12-01).
+    fn may_miss(&self, host: Host) -> bool {
+        match host {
+            Host::Intel | Host::IntelStandard => true,
+            Host::OpenMpi | Host::OpenMpi4 => self.done.contains(", call "),
+            Host::Mpich | Host::MpichStandard => false,
+        }
     }
 }
 
@@ -207,6 +222,15 @@ fn judgements_can_fail() {
     };
     assert!(allowed(&right, &odd) && allowed(&odd, &odd));
     assert!(!allowed(&odd, &right) && !allowed(&class("class 16"), &odd));
+    // The error is missing. Some libraries miss it by themselves.
+    let missed = |call: &str, host| {
+        let with = class("class 0").replace("send 1", call);
+        let unmodified = class("class 14").replace("send 1", call);
+        Received::from_line(&with).allowed(&Received::from_line(&unmodified), host)
+    };
+    assert!(!missed("send 1", Host::Mpich) && !missed("send 1", Host::OpenMpi));
+    assert!(missed("send 1", Host::Intel) && missed("call 1", Host::OpenMpi));
+    assert!(!missed("call 1", Host::Mpich) && allowed(&class("class 0"), &class("class 0")));
     // The library without ddtc fills only a part of the receive.
     let came = |came: &str| line.replace("came 50", came);
     let receives = [came("came 0"), came("came 20"), came("came 40")];
