@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import cases
 import compare
+import mixed
 import run
 
 
@@ -65,6 +66,12 @@ class Verdicts(unittest.TestCase):
     def test_calls_add_up_over_processes(self):
         seen = [self.here, "end /x pack=1 ipack=2 iov=3", "end /x ipack=4 iunpack=5 flatten=6"]
         self.assertEqual(run.calls(seen), "pack=7 unpack=5 iov=3 iov_len=0 flatten=6 unflatten=0")
+
+
+class Mixed(unittest.TestCase):
+    def test_a_job_that_succeeds_in_silence_has_not_ended_with_an_error(self):
+        for launcher, expected in [("false", "ends with status 1"), ("true", "succeeds without a word")]:
+            self.assertEqual(mixed.outcome(launcher, "program", "send", ["a", "b"], 60)[0], expected)
 
 
 class Comparison(unittest.TestCase):
