@@ -117,13 +117,14 @@ static size_t common_unit(const dt_type_desc_t *description)
     return unit;
 }
 #else
-/* Returns how many entries with data Open MPI's function visits for one instance of a datatype. */
-static double visits(const dt_elem_desc_t *desc, size_t used)
+/* Returns how many entries with data Open MPI's function visits for one instance of a datatype.
+ * Loops that are nested more deeply than DEEPEST do not count, since `decode` refuses them. */
+static double visits(const dt_elem_desc_t *desc, size_t used, int depth)
 {
     double sum = 0;
-    for (size_t i = 0; i < used; i++) {
+    for (size_t i = 0; i < used && depth < DEEPEST; i++) {
         if (OPAL_DATATYPE_LOOP == desc[i].elem.common.type) {
-            sum += desc[i].loop.loops * visits(&desc[i + 1], desc[i].loop.items - 1);
+            sum += desc[i].loop.loops * visits(&desc[i + 1], desc[i].loop.items - 1, depth + 1);
             i += desc[i].loop.items; /* to the END_LOOP entry of this loop */
         } else if (desc[i].elem.common.flags & OPAL_DATATYPE_FLAG_DATA) {
             sum++;
@@ -136,7 +137,7 @@ static double visits(const dt_elem_desc_t *desc, size_t used)
 static int wanted(const opal_datatype_t *datatype)
 {
     if (getenv("DDTC_PROVIDER_ALL")) return 1;
-    return datatype->size < LONGEST_VISIT * visits(datatype->opt_desc.desc, datatype->opt_desc.used);
+    return datatype->size < LONGEST_VISIT * visits(datatype->opt_desc.desc, datatype->opt_desc.used, 0);
 }
 #endif
 
