@@ -27,7 +27,7 @@ patches() {
 
 # Applies the patches, and takes back different ones that an earlier run applied.
 apply_movers() {
-    local applied=$cache/applied.patch
+    local applied=$cache/source/applied.patch
     patches | cmp -s - "$applied" && return
     if [ -e "$applied" ]; then patch -p1 -R -d "$cache/source" <"$applied" && rm "$applied" || return 1; fi
     patches >"$cache/new.patch" && patch -p1 --forward --fuzz=0 -d "$cache/source" <"$cache/new.patch" && mv "$cache/new.patch" "$applied"
