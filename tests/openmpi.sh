@@ -154,4 +154,4 @@ grep 'error class' "$cache/truncated-unpatched.log" || true
 [ $status != 0 ] || echo "note: the fault did not appear without the patch; it cannot appear if the kernel does not let processes read each other's memory"
 
 step "Open MPI's own datatype tests: bare, with the provider, with the preload library inside"
-"$here/own.sh" "$cache" "$provider" "$ours/libddtc_preload.so"
+"$here/own.sh" "$cache" "provider=$provider" "inside=$ours/libddtc_preload.so"

@@ -118,5 +118,5 @@ judge_movers() {
     judge consolidated 'consolidated:' "${run[@]}" -n 1 "${with[@]}" "$bin/consolidated"
 
     step "Open MPI's own datatype tests, without the provider and with it"
-    "$here/own.sh" "$cache" "$provider" ""
+    "$here/own.sh" "$cache" "provider=$provider" "every=$provider"
 }

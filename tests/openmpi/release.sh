@@ -61,7 +61,7 @@ judge_release() {
 
     step "Open MPI's own datatype tests, on the unmodified library and with the preload library inside"
     cargo build --package ddtc-preload
-    "$here/own.sh" "$cache" "" "$target/debug/libddtc_preload.so"
+    "$here/own.sh" "$cache" "inside=$target/debug/libddtc_preload.so"
 
     step "the matrix of docs/LIBRARIES.md on this release"
     env -u LD_LIBRARY_PATH -u TMPDIR -u OMPI_MCA_btl DDTC_MATRIX="openmpi=$cache/install" \
