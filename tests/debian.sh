@@ -26,7 +26,7 @@ once() {
 # Makes the folder $cache ready for other sources than those that it has: removes the stamps of all
 # steps and the results of tests, since they are about builds of the old sources.
 forget_builds() {
-    rm -f "$cache"/*.done "$cache/results.tsv"
+    rm -f "$cache"/*.done "$cache"/{results,python}.tsv
 }
 
 # Fetches the source package $1 of version $2, checks that its original archive has the SHA-256 hash

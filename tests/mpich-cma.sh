@@ -59,7 +59,7 @@ build_pieces() {
 
 # Runs MPICH's own tests with the patch off or on, as the label $1 says. Further arguments are passed
 # on to run.py.
-judge() {
+run_cases() {
     local label=$1 value=0
     shift
     [ "$label" = off ] || value=$minimum

@@ -69,12 +69,17 @@ flock -n 9 || fail "another run uses $cache: wait for its end, or name another f
 
 # Runs test cases with the original libyaksa.so.0 or with ours, in the build of MPICH that is named
 # $judged. The label $1, `stock` or `ours`, chooses the library. Further arguments are passed on to
-# run.py.
+# run.py. If $judged is `mpi4py`, the cases are the tests of mpi4py.
 judged=mpich
-judge() {
+run_cases() {
     local label=$1 library=$ours
     shift
     [ "$label" = ours ] || library=$cache/stock/lib
+    if [ "$judged" = mpi4py ]; then
+        python3 "$here/python.py" --hosts "$target/ddtc-hosts" --family mpich --mpi "$cache/mpich/lib/libmpi.so" --library "$library/libyaksa.so.0" \
+            --label "$label" --launch "$cache/mpich/bin/mpiexec" --ranks 1 --ranks 2 --set "LD_LIBRARY_PATH=$library" "$@"
+        return
+    fi
     nice -n 10 python3 "$here/run.py" --cache "$cache" --mpich "$judged" --label "$label" --library "$library" \
         --limit "${DDTC_RUNTIME_LIMIT:-900}" "$@"
 }
@@ -102,7 +107,7 @@ case $mode in
         step "sample"
         rm -f "$cache/sample.tsv"
         judged=mpich-on-ours
-        judge ours --results "$cache/sample.tsv" --list "$here/sample.txt" --must-pass
+        run_cases ours --results "$cache/sample.tsv" --list "$here/sample.txt" --must-pass
         ;;
     whole | bench)
         once stock "yaksa of mpich $version" build_stock
@@ -113,6 +118,8 @@ case $mode in
         once programs "of test/mpi, $(cat "$cache/mpich.done")" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs)
         judge_both "$cache/results.tsv" stock ours "mpich $version" ${only:+--only "$only"}
         if [ -n "$archive" ]; then
+            judged=mpi4py
+            judge_both "$cache/python.tsv" stock ours "mpi4py under mpich $version"
             once stock-ndebug "yaksa of mpich $version, without assertions" build_stock_ndebug
             once mixed "$(sha256sum <"$here/mixed.c" | cut -c 1-16)" build_mixed
             step "jobs whose ranks use different libraries"

@@ -69,6 +69,22 @@ build_times() {
             -o "$cache/programs/times" "$here/times.c" "$cache/programs/provider.o" -L "$ours" -lddtc -lopen-pal -lm
 }
 
+# Runs mpi4py's tests without the provider or with it, as the label $1 says. Further arguments are
+# passed on to tests/runtime/python.py.
+run_cases() {
+    local label=$1 library=$cache/install/lib/libopen-pal.so settings=("LD_LIBRARY_PATH=$cache/wheel:$LD_LIBRARY_PATH")
+    shift
+    # Some tests start further processes, which can be reached only over the network.
+    settings+=(OMPI_MCA_btl=self,sm,tcp OMPI_MCA_btl_tcp_if_include=lo)
+    if [ "$label" = provider ]; then
+        library=$ours/libddtc.so
+        settings+=("LD_PRELOAD=$cache/programs/libddtc_provider.so" DDTC_PROVIDER_REPORT=1)
+    fi
+    python3 "$here/../runtime/python.py" --hosts "$target/ddtc-hosts" --family openmpi --mpi "$cache/install/lib/libmpi.so" --library "$library" \
+        --label "$label" --launch "$cache/install/bin/mpiexec" --ranks 1 --ranks 2 "${settings[@]/#/--set=}" \
+        --expect "$([ "$label" = bare ] || echo '^ddtc provider:')" "$@"
+}
+
 judge_movers() {
     need_packages "${release_packages[@]}"
     build_ours
@@ -119,4 +135,11 @@ judge_movers() {
 
     step "Open MPI's own datatype tests, without the provider and with it"
     "$here/own.sh" "$cache" "provider=$provider" "every=$provider"
+
+    # mpi4py's package looks for the library of Open MPI 4 and 5, whose number is 40.
+    mkdir -p "$cache/wheel"
+    ln -sf "$(readlink -f "$cache/install/lib/libmpi.so")" "$cache/wheel/libmpi.so.40"
+    # shellcheck source=tests/runtime/both.sh
+    . "$here/../runtime/both.sh"
+    judge_both "$cache/results.tsv" bare provider "mpi4py under the patched Open MPI"
 }
