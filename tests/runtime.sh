@@ -16,8 +16,9 @@
 #       Runs only the cases whose names match REGEX, with the original and with ours.
 #   --mpich ARCHIVE
 #       Together with any of the commands above: uses the release of MPICH in this archive instead
-#       of Debian's MPICH 4.0.2. A run without --sample and --bench then ends with jobs in which one
-#       rank uses the original and the other rank uses ours.
+#       of Debian's MPICH 4.0.2. A run without --sample and --bench then also runs the tests of
+#       mpi4py with both libraries, and ends with jobs in which one rank uses the original and the
+#       other rank uses ours.
 #
 # DDTC_RUNTIME_CACHE: folder for sources, builds and results [target/ddtc-runtime; with --mpich a
 # folder in ~/.cache, named after the archive]. DDTC_RUNTIME_LIBRARY: a folder with the
@@ -85,6 +86,7 @@ run_cases() {
 }
 
 need_packages "${packages[@]}"
+[ $mode != whole ] || [ -z "$archive" ] || need_mpi4py mpich
 python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "tests/runtime/test_harness.py fails, so the verdicts of run.py cannot be trusted: $cache/harness.log says which test failed; correct run.py, cases.py or compare.py"
 ours=$cache/ours
 build_ours

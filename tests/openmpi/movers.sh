@@ -86,7 +86,10 @@ run_cases() {
 }
 
 judge_movers() {
+    # shellcheck source=tests/runtime/both.sh
+    . "$here/../runtime/both.sh"
     need_packages "${release_packages[@]}"
+    [ -n "$cost$times" ] || need_mpi4py openmpi
     build_ours
     once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack "$archive" ompi/datatype/ompi_datatype_create_contiguous.c
     once configured "${release_options[*]}" configure_movers
@@ -139,7 +142,5 @@ judge_movers() {
     # mpi4py's package looks for the library of Open MPI 4 and 5, whose number is 40.
     mkdir -p "$cache/wheel"
     ln -sf "$(readlink -f "$cache/install/lib/libmpi.so")" "$cache/wheel/libmpi.so.40"
-    # shellcheck source=tests/runtime/both.sh
-    . "$here/../runtime/both.sh"
     judge_both "$cache/results.tsv" bare provider "mpi4py under the patched Open MPI"
 }
