@@ -40,7 +40,7 @@ def options():
     parser.add_argument("--results", type=Path, required=True, help="file to which the lines are added")
     parser.add_argument("--ranks", type=int, action="append", required=True, help="number of ranks; may be repeated")
     parser.add_argument("--expect", metavar="REGEX", help="pattern of a line that each rank must print")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable of each rank")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable")
     parser.add_argument("--list", type=Path, help="file with names of tests: run only these")
     parser.add_argument("--times", type=int, default=1, help="number of lines that each test of the list should have")
     parser.add_argument("--limit", type=float, default=600, help="seconds after which a job counts as hanging [%(default)s]")
@@ -68,13 +68,14 @@ def verdicts(logs):
 
 def launched(o, ranks, *command):
     """Returns the command line that starts Python with the arguments `command` on some ranks."""
-    settings = [f"{name}={value}" for name, value in (setting.split("=", 1) for setting in o.set)]
-    return [*o.launch, "-n", str(ranks), "env", *settings, o.hosts / o.family / "bin/python", *command]
+    return [*o.launch, "-n", str(ranks), o.hosts / o.family / "bin/python", *command]
 
 
 def environment(o):
+    """Returns the environment of the launcher. Processes that tests start with MPI_Comm_spawn get it too."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "MPIR_CVAR_", "LD_"))}
-    return {**env, "MPI4PY_LIBMPI": str(o.mpi), "PYTHONDONTWRITEBYTECODE": "1"}
+    settings = dict(setting.split("=", 1) for setting in o.set)
+    return {**env, "MPI4PY_LIBMPI": str(o.mpi), "PYTHONDONTWRITEBYTECODE": "1", **settings}
 
 
 def check_library(o):
