@@ -1,8 +1,9 @@
 /* A mover provider for an Open MPI 4.1.4 that has mover-provider.patch, or an Open MPI 6.0 that has
  * mover-provider-6.patch: code that ddtc compiles packs and unpacks non-contiguous datatypes. Only
  * the patch for 4.1.4 defines CONVERTOR_MOVER. See packaging/openmpi/README.md. This file is
- * compiled with the headers in Open MPI's source and build folders, and linked with libddtc. When
- * the library is preloaded, it registers itself as the provider:
+ * compiled with the headers in Open MPI's source and build folders, and linked with libddtc. It must
+ * also be linked with libopen-pal if a program loads Open MPI while it runs, as Python does. When the
+ * library is preloaded, it registers itself as the provider:
  *
  *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
  *

@@ -47,8 +47,9 @@ build_mover_programs() {
         -I "$cache/source/ompi/include" -I "$cache/build/ompi/include" -I "$cache/source/3rd-party/openpmix/include"
         -I "$cache/build/3rd-party/openpmix/include")
     local flags=(-std=gnu11 -O2 -g -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter)
+    # A Python process loads Open MPI when it runs already, so the provider itself needs libopen-pal.
     cc "${flags[@]}" -fvisibility=hidden -shared -fPIC "${include[@]}" -I "$header" -o "$out/libddtc_provider.so" "$packaging/provider.c" \
-        -L "$ours" -lddtc || return 1
+        -L "$ours" -lddtc -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal || return 1
     # judge6 and cost-provider register the provider themselves, when they have made their first types.
     cc "${flags[@]}" -DDDTC_PROVIDER_LINKED -c "${include[@]}" -I "$header" -o "$out/provider.o" "$packaging/provider.c" || return 1
     local with=("$out/provider.o" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal -L "$ours" -lddtc)
@@ -72,16 +73,17 @@ build_times() {
 # Runs mpi4py's tests without the provider or with it, as the label $1 says. Further arguments are
 # passed on to tests/runtime/python.py.
 run_cases() {
-    local label=$1 library=$cache/install/lib/libopen-pal.so settings=("LD_LIBRARY_PATH=$cache/wheel:$LD_LIBRARY_PATH")
+    local label=$1 library=$cache/install/lib/libopen-pal.so launch=$cache/install/bin/mpiexec settings=("LD_LIBRARY_PATH=$cache/wheel:$LD_LIBRARY_PATH")
     shift
     # Some tests start further processes, which can be reached only over the network.
     settings+=(OMPI_MCA_btl=self,sm,tcp OMPI_MCA_btl_tcp_if_include=lo)
     if [ "$label" = provider ]; then
         library=$ours/libddtc.so
-        settings+=("LD_PRELOAD=$cache/programs/libddtc_provider.so" DDTC_PROVIDER_REPORT=1)
+        # Only ranks may preload the provider: mpiexec has no datatypes.
+        launch+=" -x LD_PRELOAD=$cache/programs/libddtc_provider.so -x DDTC_PROVIDER_REPORT=1"
     fi
     python3 "$here/../runtime/python.py" --hosts "$target/ddtc-hosts" --family openmpi --mpi "$cache/install/lib/libmpi.so" --library "$library" \
-        --label "$label" --launch "$cache/install/bin/mpiexec" --ranks 1 --ranks 2 "${settings[@]/#/--set=}" \
+        --label "$label" --launch "$launch" --ranks 1 --ranks 2 "${settings[@]/#/--set=}" \
         --expect "$([ "$label" = bare ] || echo '^ddtc provider:')" "$@"
 }
 

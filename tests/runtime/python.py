@@ -18,6 +18,7 @@ import argparse
 import hashlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def options():
     parser.add_argument("--family", choices=("mpich", "openmpi"), required=True, help="the MPI library's family")
     parser.add_argument("--mpi", type=Path, required=True, help="file of the MPI library")
     parser.add_argument("--library", type=Path, required=True, help="the file that differs between the labels; each rank must load it")
-    parser.add_argument("--launch", nargs="+", required=True, help="launcher and its arguments; the number of ranks is added")
+    parser.add_argument("--launch", type=shlex.split, required=True, help="launcher and its arguments; the number of ranks is added")
     parser.add_argument("--label", required=True, help="label in the results")
     parser.add_argument("--results", type=Path, required=True, help="file to which the lines are added")
     parser.add_argument("--ranks", type=int, action="append", required=True, help="number of ranks; may be repeated")
