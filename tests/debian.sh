@@ -3,8 +3,8 @@
 # Functions for tests that build MPI libraries from sources: `once` does a step of a build only if it
 # was not done before, `need_packages` installs Debian packages, `source_package` fetches and unpacks
 # a source package of Debian, and `unpack` unpacks an archive.
-# The scripts tests/runtime.sh, tests/openmpi.sh and tests/openmpi/suites.sh source this file. They
-# must define the variable $cache, a folder, and the functions `fail` and `step` before.
+# The scripts tests/runtime.sh, tests/mpich-cma.sh, tests/openmpi.sh and tests/openmpi/suites.sh source
+# this file. They must define the variable $cache, a folder, and the functions `fail` and `step` before.
 
 # Runs a step of a build, unless an earlier run completed it: once NAME WORDS COMMAND.. When COMMAND
 # succeeds, the function writes WORDS, which describe the input of the step, to $cache/NAME.done. If
@@ -21,6 +21,12 @@ once() {
         fail "the step $name failed: above is the end of its output, all of which is in $cache/$name.log"
     fi
     printf '%s\n' "$words" >"$cache/$name.done"
+}
+
+# Makes the folder $cache ready for other sources than those that it has: removes the stamps of all
+# steps and the results of tests, since they are about builds of the old sources.
+forget_builds() {
+    rm -f "$cache"/*.done "$cache"/{results,python}.tsv
 }
 
 # Fetches the source package $1 of version $2, checks that its original archive has the SHA-256 hash
@@ -41,7 +47,7 @@ source_package() {
     apt-get "${options[@]}" update &&
         (cd "$cache" && apt-get "${options[@]}" source --only-source --download-only "$name=$version") &&
         echo "$sha256  $cache/${name}_${version%-*}.orig.tar.xz" | sha256sum --check --quiet &&
-        rm -rf "$cache/source" && dpkg-source -x "$cache/${name}_$version.dsc" "$cache/source"
+        forget_builds && rm -rf "$cache/source" && dpkg-source -x "$cache/${name}_$version.dsc" "$cache/source"
 }
 
 # Makes sure that the packages in the arguments are there. Installs those that are missing if the
@@ -70,7 +76,7 @@ need_packages() {
 # Unpacks archive $1 in $cache/source, if it has the file $2 of a library's sources. Leaves nothing
 # of an archive that could not be unpacked.
 unpack() {
-    rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
+    forget_builds && rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
         tar -xf "$1" -C "$cache/source.part" --strip-components 1 &&
         { [ -e "$cache/source.part/$2" ] || { echo "$1 has no file $2, so it is another project's archive: name an archive of the sources of the MPI library"; return 1; }; } &&
         mv "$cache/source.part" "$cache/source"

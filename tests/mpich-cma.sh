@@ -5,7 +5,8 @@
 #   tests/mpich-cma.sh ARCHIVE
 #       Sends messages of many pieces with several values of the variable that the patch adds, and
 #       compares every byte. Then runs MPICH's own datatype and pt2pt tests on 2 ranks with the
-#       patch off and on. A case whose verdicts differ is run five times on both.
+#       patch off and on. A case that passes in only one of these ways is run five more times in
+#       both. If an earlier run was interrupted, this command continues the tests of MPICH.
 #   tests/mpich-cma.sh ARCHIVE --bench
 #       Measures messages of many pieces with the patch off and on, and with CMA off, in turn, and
 #       writes bench.csv in the folder of the builds. Needs both cores of the machine for itself.
@@ -40,6 +41,8 @@ exec 9>"$cache/lock"
 flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_MPICH_CMA_CACHE"
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
+# shellcheck source=tests/runtime/both.sh
+. "$here/both.sh"
 
 # The variable of the patch. The value 0 switches the patch off.
 variable=MPIR_CVAR_CH4_IPC_CMA_DENSITY_MIN
@@ -54,17 +57,14 @@ build_pieces() {
     "$cache/mpich/bin/mpicc" -O2 -Wall -Wextra -Werror -o "$cache/pieces" "$packaging/pieces.c"
 }
 
-# Runs MPICH's own tests, with the patch off and on, and appends the verdicts to the file $1. The
-# other arguments choose the tests and are passed on to run.py. run.py fails if a test of a list
-# fails; here, only the comparison of off and on counts.
-suites() {
-    local results=$1 label value
+# Runs MPICH's own tests with the patch off or on, as the label $1 says. Further arguments are passed
+# on to run.py.
+run_cases() {
+    local label=$1 value=0
     shift
-    for label in off on; do
-        value=$([ $label = off ] && echo 0 || echo "$minimum")
-        nice -n 10 python3 "$here/run.py" --cache "$cache" --mpich mpich --label $label --library "$cache/stock/lib" --limit 900 \
-            --results "$results" --set "$variable=$value" "$@" || true
-    done
+    [ "$label" = off ] || value=$minimum
+    nice -n 10 python3 "$here/run.py" --cache "$cache" --mpich mpich --label "$label" --library "$cache/stock/lib" --limit 900 \
+        --set "$variable=$value" "$@"
 }
 
 need_packages "${packages[@]}"
@@ -72,7 +72,7 @@ once source "$(cat "$archive" "$packaging/cma.patch" | sha256sum | cut -c 1-16)"
 describe_source
 once header "of yaksa in mpich $version" configure_yaksa
 once stock "yaksa of mpich $version" build_stock
-once mpich "$(cat "$cache/source.done") ${mpich_options[*]} --disable-romio" build_mpich mpich "$cache/stock" "${mpich_options[@]}" --disable-romio
+once mpich "${mpich_options[*]} --disable-romio" build_mpich mpich "$cache/stock" "${mpich_options[@]}" --disable-romio
 once pieces "$(sha256sum <"$packaging/pieces.c" | cut -c 1-16)" build_pieces
 minimum=$(sed -n "/name *: $variable\$/,/description/s/.*default *: *//p" "$cache/source/src/mpid/ch4/shm/ipc/cma/cma_post.h")
 [ -n "$minimum" ] || fail "src/mpid/ch4/shm/ipc/cma/cma_post.h of the patched sources has no variable $variable"
@@ -90,26 +90,7 @@ for value in 0 "$minimum" 1000000000; do
         { tail -n 20 "$cache/check-$value.log" >&2; fail "the check with $variable=$value failed: the whole output is in $cache/check-$value.log"; }
     echo "$variable=$value: $(cat "$cache/check-$value.log")"
 done
-step "MPICH's own tests, with the patch off and on"
 once witness "$(sha256sum <"$here/witness.c" | cut -c 1-16)" build_witness
 names='^mpi (datatype|pt2pt)/'
-once programs "of test/mpi" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs --only "$names")
-rm -f "$cache/results.tsv" "$cache/again.tsv"
-suites "$cache/results.tsv" --only "$names"
-awk -F '\t' '{ said[$6, $1] = $3; names[$6] } END { for (name in names) if (said[name, "off"] != said[name, "on"]) print name }' \
-    "$cache/results.tsv" >"$cache/differing.txt"
-awk -F '\t' '{ all[$1]++; passed[$1] += $3 == "pass" } END { for (label in all) printf "%s: %d of %d cases pass\n", label, passed[label], all[label] }' \
-    "$cache/results.tsv" | sort
-[ -s "$cache/differing.txt" ] || exit 0
-step "five more runs of the cases whose verdicts differ"
-for _ in 1 2 3 4 5; do
-    rm -f "$cache/again-one.tsv"
-    suites "$cache/again-one.tsv" --list "$cache/differing.txt"
-    cat "$cache/again-one.tsv" >>"$cache/again.tsv"
-done
-awk -F '\t' '{ names[$6]; passed[$6, $1] += $3 == "pass" }
-    END { for (name in names) {
-              printf "%s: passes %d of 5 times with the patch off, %d with it on\n", name, passed[name, "off"], passed[name, "on"]
-              worse += passed[name, "on"] < passed[name, "off"]
-          }
-          exit worse > 0 }' "$cache/again.tsv"
+once programs "of test/mpi, $(cat "$cache/mpich.done")" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs --only "$names")
+judge_both "$cache/results.tsv" off on "mpich $version, patch off and on" --only "$names"

@@ -30,9 +30,9 @@
 #   tests/openmpi.sh --movers ARCHIVE [--cost | --times]
 #       Builds Open MPI 6.0, whose sources are in this archive, with
 #       packaging/openmpi/mover-provider-6.patch and two small patches. Compares what its own datatype
-#       engine and the provider pack and unpack, and runs its datatype tests without the provider and
-#       with it. With --cost, counts instructions instead, as for 4.1.4. With --times, measures the
-#       layouts of ddtc's benchmark without the provider and with it.
+#       engine and the provider pack and unpack, and runs its datatype tests and those of mpi4py without
+#       the provider and with it. With --cost, counts instructions instead, as for 4.1.4. With
+#       --times, measures the layouts of ddtc's benchmark without the provider and with it.
 #
 # DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release or
 # --movers a folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with
@@ -154,4 +154,4 @@ grep 'error class' "$cache/truncated-unpatched.log" || true
 [ $status != 0 ] || echo "note: the fault did not appear without the patch; it cannot appear if the kernel does not let processes read each other's memory"
 
 step "Open MPI's own datatype tests: bare, with the provider, with the preload library inside"
-"$here/own.sh" "$cache" "$provider" "$ours/libddtc_preload.so"
+"$here/own.sh" "$cache" "provider=$provider" "inside=$ours/libddtc_preload.so"

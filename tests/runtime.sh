@@ -4,8 +4,9 @@
 # from yaksa's sources, and "ours" is ddtc's. See docs/TESTING.md, "A runtime".
 #
 #   tests/runtime.sh
-#       Runs all tests with the original and with ours, and compares the results. If an earlier run
-#       was interrupted, this command continues it.
+#       Runs all tests with the original and with ours, and compares the results. A case that passes
+#       with only one of the two is run five more times with both. If an earlier run was interrupted,
+#       this command continues it.
 #   tests/runtime.sh --sample
 #       Builds MPICH with ours, and runs a fixed sample of cases, which must all pass
 #       (tests/runtime/sample.txt). This is the part `runtime` of e2e.
@@ -15,8 +16,9 @@
 #       Runs only the cases whose names match REGEX, with the original and with ours.
 #   --mpich ARCHIVE
 #       Together with any of the commands above: uses the release of MPICH in this archive instead
-#       of Debian's MPICH 4.0.2. A run without --sample and --bench then ends with jobs in which one
-#       rank uses the original and the other rank uses ours.
+#       of Debian's MPICH 4.0.2. A run without --sample and --bench then also runs the tests of
+#       mpi4py with both libraries, and ends with jobs in which one rank uses the original and the
+#       other rank uses ours.
 #
 # DDTC_RUNTIME_CACHE: folder for sources, builds and results [target/ddtc-runtime; with --mpich a
 # folder in ~/.cache, named after the archive]. DDTC_RUNTIME_LIBRARY: a folder with the
@@ -63,17 +65,28 @@ flock -n 9 || fail "another run uses $cache: wait for its end, or name another f
 
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
+# shellcheck source=tests/runtime/both.sh
+. "$here/both.sh"
 
-# Runs test cases under the libyaksa.so.0 in folder $2, in the build of MPICH that is named $3. In
-# the results, the library has the label $1. Further arguments are passed on to run.py.
-judge() {
-    local label=$1 library=$2 mpich=$3
-    shift 3
-    nice -n 10 python3 "$here/run.py" --cache "$cache" --mpich "$mpich" --label "$label" --library "$library" \
+# Runs test cases with the original libyaksa.so.0 or with ours, in the build of MPICH that is named
+# $judged. The label $1, `stock` or `ours`, chooses the library. Further arguments are passed on to
+# run.py. If $judged is `mpi4py`, the cases are the tests of mpi4py.
+judged=mpich
+run_cases() {
+    local label=$1 library=$ours
+    shift
+    [ "$label" = ours ] || library=$cache/stock/lib
+    if [ "$judged" = mpi4py ]; then
+        python3 "$here/python.py" --hosts "$target/ddtc-hosts" --family mpich --mpi "$cache/mpich/lib/libmpi.so" --library "$library/libyaksa.so.0" \
+            --label "$label" --launch "$cache/mpich/bin/mpiexec" --ranks 1 --ranks 2 --set "LD_LIBRARY_PATH=$library" "$@"
+        return
+    fi
+    nice -n 10 python3 "$here/run.py" --cache "$cache" --mpich "$judged" --label "$label" --library "$library" \
         --limit "${DDTC_RUNTIME_LIMIT:-900}" "$@"
 }
 
 need_packages "${packages[@]}"
+[ $mode != whole ] || [ -z "$archive" ] || need_mpi4py mpich
 python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "tests/runtime/test_harness.py fails, so the verdicts of run.py cannot be trusted: $cache/harness.log says which test failed; correct run.py, cases.py or compare.py"
 ours=$cache/ours
 build_ours
@@ -91,11 +104,12 @@ case $mode in
         once face "around our library" make_face
         once mpich-on-ours "${mpich_options[*]} --disable-romio" build_mpich mpich-on-ours "$cache/face" "${mpich_options[@]}" --disable-romio
         [ -z "$yaksa_tests" ] || once yaksa-tests "against ours" build_yaksa_tests "$cache/face/lib"
-        once sample-programs "$(sha256sum <"$here/sample.txt" | cut -c 1-16)" build_mpi_tests mpich-on-ours \
+        once sample-programs "$(sha256sum <"$here/sample.txt" | cut -c 1-16), $(cat "$cache/mpich-on-ours.done")" build_mpi_tests mpich-on-ours \
             < <(sed -nE 's,^(mpi|nolocal) ([^ ]+) .*,\2,p' "$here/sample.txt")
         step "sample"
         rm -f "$cache/sample.tsv"
-        judge ours "$ours" mpich-on-ours --results "$cache/sample.tsv" --list "$here/sample.txt"
+        judged=mpich-on-ours
+        run_cases ours --results "$cache/sample.tsv" --list "$here/sample.txt" --must-pass
         ;;
     whole | bench)
         once stock "yaksa of mpich $version" build_stock
@@ -103,18 +117,11 @@ case $mode in
         ;;&
     whole)
         [ -z "$yaksa_tests" ] || once yaksa-tests "against stock" build_yaksa_tests "$cache/stock/lib"
-        once programs "of test/mpi" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs)
-        results=$cache/results.tsv
-        for again in "" --again; do
-            for label in stock ours; do
-                library=$ours
-                [ "$label" = ours ] || library=$cache/stock/lib
-                step "$label${again:+, once more what has not passed}"
-                judge "$label" "$library" mpich --results "$results" ${only:+--only "$only"} $again
-            done
-        done
-        python3 "$here/compare.py" "$results" --mpich "$version"
+        once programs "of test/mpi, $(cat "$cache/mpich.done")" build_mpi_tests mpich < <(python3 "$here/run.py" --cache "$cache" --mpich mpich --programs)
+        judge_both "$cache/results.tsv" stock ours "mpich $version" ${only:+--only "$only"}
         if [ -n "$archive" ]; then
+            judged=mpi4py
+            judge_both "$cache/python.tsv" stock ours "mpi4py under mpich $version"
             once stock-ndebug "yaksa of mpich $version, without assertions" build_stock_ndebug
             once mixed "$(sha256sum <"$here/mixed.c" | cut -c 1-16)" build_mixed
             step "jobs whose ranks use different libraries"

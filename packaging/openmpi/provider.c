@@ -1,8 +1,9 @@
 /* A mover provider for an Open MPI 4.1.4 that has mover-provider.patch, or an Open MPI 6.0 that has
  * mover-provider-6.patch: code that ddtc compiles packs and unpacks non-contiguous datatypes. Only
  * the patch for 4.1.4 defines CONVERTOR_MOVER. See packaging/openmpi/README.md. This file is
- * compiled with the headers in Open MPI's source and build folders, and linked with libddtc. When
- * the library is preloaded, it registers itself as the provider:
+ * compiled with the headers in Open MPI's source and build folders, and linked with libddtc. It must
+ * also be linked with libopen-pal if a program loads Open MPI while it runs, as Python does. When the
+ * library is preloaded, it registers itself as the provider:
  *
  *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
  *
@@ -117,13 +118,14 @@ static size_t common_unit(const dt_type_desc_t *description)
     return unit;
 }
 #else
-/* Returns how many entries with data Open MPI's function visits for one instance of a datatype. */
-static double visits(const dt_elem_desc_t *desc, size_t used)
+/* Returns how many entries with data Open MPI's function visits for one instance of a datatype.
+ * Loops that are nested more deeply than DEEPEST do not count, since `decode` refuses them. */
+static double visits(const dt_elem_desc_t *desc, size_t used, int depth)
 {
     double sum = 0;
-    for (size_t i = 0; i < used; i++) {
+    for (size_t i = 0; i < used && depth < DEEPEST; i++) {
         if (OPAL_DATATYPE_LOOP == desc[i].elem.common.type) {
-            sum += desc[i].loop.loops * visits(&desc[i + 1], desc[i].loop.items - 1);
+            sum += desc[i].loop.loops * visits(&desc[i + 1], desc[i].loop.items - 1, depth + 1);
             i += desc[i].loop.items; /* to the END_LOOP entry of this loop */
         } else if (desc[i].elem.common.flags & OPAL_DATATYPE_FLAG_DATA) {
             sum++;
@@ -136,7 +138,7 @@ static double visits(const dt_elem_desc_t *desc, size_t used)
 static int wanted(const opal_datatype_t *datatype)
 {
     if (getenv("DDTC_PROVIDER_ALL")) return 1;
-    return datatype->size < LONGEST_VISIT * visits(datatype->opt_desc.desc, datatype->opt_desc.used);
+    return datatype->size < LONGEST_VISIT * visits(datatype->opt_desc.desc, datatype->opt_desc.used, 0);
 }
 #endif
 

@@ -112,14 +112,15 @@ build_programs() {
         make -C "$cache/build/test/datatype" -j "$jobs" check TESTS=
 }
 
-# Copies libddtc.so and libddtc_preload.so to $ours: those that cargo builds from this tree, or
-# those in the folder that DDTC_OPENMPI_LIBRARIES names.
+# Copies libddtc.so and libddtc_preload.so to $ours: those that cargo builds from this tree (for
+# --cost and --times with optimization), or those in the folder that DDTC_OPENMPI_LIBRARIES names.
 build_ours() {
-    local built=${DDTC_OPENMPI_LIBRARIES:-} file
+    local built=${DDTC_OPENMPI_LIBRARIES:-} file profile=debug
+    [ -z "$cost$times" ] || profile=release
     if [ -z "$built" ]; then
         step "libddtc.so and libddtc_preload.so of this tree"
-        cargo build --package ddtc-capi --package ddtc-preload
-        built=$target/debug
+        cargo build --profile "${profile/debug/dev}" --package ddtc-capi --package ddtc-preload
+        built=$target/$profile
     fi
     mkdir -p "$ours"
     for file in libddtc.so libddtc_preload.so; do

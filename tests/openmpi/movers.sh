@@ -27,7 +27,7 @@ patches() {
 
 # Applies the patches, and takes back different ones that an earlier run applied.
 apply_movers() {
-    local applied=$cache/applied.patch
+    local applied=$cache/source/applied.patch
     patches | cmp -s - "$applied" && return
     if [ -e "$applied" ]; then patch -p1 -R -d "$cache/source" <"$applied" && rm "$applied" || return 1; fi
     patches >"$cache/new.patch" && patch -p1 --forward --fuzz=0 -d "$cache/source" <"$cache/new.patch" && mv "$cache/new.patch" "$applied"
@@ -47,8 +47,9 @@ build_mover_programs() {
         -I "$cache/source/ompi/include" -I "$cache/build/ompi/include" -I "$cache/source/3rd-party/openpmix/include"
         -I "$cache/build/3rd-party/openpmix/include")
     local flags=(-std=gnu11 -O2 -g -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter)
+    # A Python process loads Open MPI when it runs already, so the provider itself needs libopen-pal.
     cc "${flags[@]}" -fvisibility=hidden -shared -fPIC "${include[@]}" -I "$header" -o "$out/libddtc_provider.so" "$packaging/provider.c" \
-        -L "$ours" -lddtc || return 1
+        -L "$ours" -lddtc -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal || return 1
     # judge6 and cost-provider register the provider themselves, when they have made their first types.
     cc "${flags[@]}" -DDDTC_PROVIDER_LINKED -c "${include[@]}" -I "$header" -o "$out/provider.o" "$packaging/provider.c" || return 1
     local with=("$out/provider.o" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal -L "$ours" -lddtc)
@@ -69,8 +70,28 @@ build_times() {
             -o "$cache/programs/times" "$here/times.c" "$cache/programs/provider.o" -L "$ours" -lddtc -lopen-pal -lm
 }
 
+# Runs mpi4py's tests without the provider or with it, as the label $1 says. Further arguments are
+# passed on to tests/runtime/python.py.
+run_cases() {
+    local label=$1 library=$cache/install/lib/libopen-pal.so launch=$cache/install/bin/mpiexec settings=("LD_LIBRARY_PATH=$cache/wheel:$LD_LIBRARY_PATH")
+    shift
+    # Some tests start further processes, which can be reached only over the network.
+    settings+=(OMPI_MCA_btl=self,sm,tcp OMPI_MCA_btl_tcp_if_include=lo)
+    if [ "$label" = provider ]; then
+        library=$ours/libddtc.so
+        # Only ranks may preload the provider: mpiexec has no datatypes.
+        launch+=" -x LD_PRELOAD=$cache/programs/libddtc_provider.so -x DDTC_PROVIDER_REPORT=1"
+    fi
+    python3 "$here/../runtime/python.py" --hosts "$target/ddtc-hosts" --family openmpi --mpi "$cache/install/lib/libmpi.so" --library "$library" \
+        --label "$label" --launch "$launch" --ranks 1 --ranks 2 "${settings[@]/#/--set=}" \
+        --expect "$([ "$label" = bare ] || echo '^ddtc provider:')" "$@"
+}
+
 judge_movers() {
+    # shellcheck source=tests/runtime/both.sh
+    . "$here/../runtime/both.sh"
     need_packages "${release_packages[@]}"
+    [ -n "$cost$times" ] || need_mpi4py openmpi
     build_ours
     once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack "$archive" ompi/datatype/ompi_datatype_create_contiguous.c
     once configured "${release_options[*]}" configure_movers
@@ -118,5 +139,10 @@ judge_movers() {
     judge consolidated 'consolidated:' "${run[@]}" -n 1 "${with[@]}" "$bin/consolidated"
 
     step "Open MPI's own datatype tests, without the provider and with it"
-    "$here/own.sh" "$cache" "$provider" ""
+    "$here/own.sh" "$cache" "provider=$provider" "every=$provider"
+
+    # mpi4py's package looks for the library of Open MPI 4 and 5, whose number is 40.
+    mkdir -p "$cache/wheel"
+    ln -sf "$(readlink -f "$cache/install/lib/libmpi.so")" "$cache/wheel/libmpi.so.40"
+    judge_both "$cache/results.tsv" bare provider "mpi4py under the patched Open MPI"
 }

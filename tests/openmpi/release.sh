@@ -25,7 +25,7 @@ build_release() {
 patch_release() {
     local file=$cache/source/ompi/mca/pml/ob1/pml_ob1_recvreq.c
     [ -e "$file.unmodified" ] || cp "$file" "$file.unmodified" || return 1
-    cp "$file.unmodified" "$file" && patch -p1 --forward -d "$cache/source" <"$packaging/truncation-5.patch" &&
+    cp "$file.unmodified" "$file" && patch -p1 --forward --fuzz=0 -d "$cache/source" <"$packaging/truncation-5.patch" &&
         make -C "$cache/build/ompi" -j "$jobs" || return 1
     local name=libmpi
     [ ! -e "$cache/install/lib/libopen_mpi.so" ] || name=libopen_mpi
@@ -61,7 +61,7 @@ judge_release() {
 
     step "Open MPI's own datatype tests, on the unmodified library and with the preload library inside"
     cargo build --package ddtc-preload
-    "$here/own.sh" "$cache" "" "$target/debug/libddtc_preload.so"
+    "$here/own.sh" "$cache" "inside=$target/debug/libddtc_preload.so"
 
     step "the matrix of docs/LIBRARIES.md on this release"
     env -u LD_LIBRARY_PATH -u TMPDIR -u OMPI_MCA_btl DDTC_MATRIX="openmpi=$cache/install" \

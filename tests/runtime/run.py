@@ -3,7 +3,7 @@
 
 A line has the label of the library, the library's digest, the verdict, the seconds, the numbers of
 calls, the name of the case, and the first words of a failure. A case that already has a line with
-the same label and digest is not run again. With --again, it is run again if it did not pass.
+the same label and digest is not run again. With --times N, it is run until it has N such lines.
 --library is the folder with the libyaksa.so.0. The library of witness.c is preloaded into each
 process, and records which libyaksa.so.0 the process has loaded. A case passes only if all its
 processes have loaded the one of that folder.
@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import cases as lists
@@ -38,10 +38,11 @@ def options():
     parser.add_argument("--programs", action="store_true", help="print only FOLDER/PROGRAM of all cases of MPICH's tests")
     parser.add_argument("--only", metavar="REGEX", help="run only cases whose names match")
     parser.add_argument("--list", type=Path, help="file with names of cases: run only these, and fail if one does not exist")
+    parser.add_argument("--must-pass", action="store_true", help="fail if a case does not pass")
     parser.add_argument("--memory", type=float, default=4, help="leave out cases that need more gigabytes [%(default)s]")
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a case counts as hanging [%(default)s]")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable of each case; may be repeated")
-    parser.add_argument("--again", action="store_true", help="run the cases again that have a result and did not pass")
+    parser.add_argument("--times", type=int, default=1, help="number of runs that each case should have in the results [%(default)s]")
     o = parser.parse_args()
     if not o.programs and None in (o.label, o.library, o.results):
         parser.error("--label, --library or --results is missing: give all three, or --programs")
@@ -66,6 +67,8 @@ def chosen(o):
     # The test lists mark cases that are known to fail. Leave these out, as MPICH's own runtests
     # does by default.
     out = [case for case in every if case.memory > o.memory or case.expected_failure]
+    if len(out) == len(every):
+        sys.exit("error: no case is chosen: give another --only or --list")
     return [case for case in every if case not in out], out
 
 
@@ -189,27 +192,28 @@ def main():
         return
     digest = hashlib.sha256((o.library / "libyaksa.so.0").read_bytes()).hexdigest()[:12]
     todo, left = chosen(o)
-    done = {}
+    done = defaultdict(list)
     if o.results.exists():
         for line in o.results.read_text().splitlines():
             label, of, said, *_, name, _note = line.split("\t")
             if label == o.label and of == digest:
-                done[name] = said
+                done[name].append(said)
     failed = []
     for number, case in enumerate(todo, 1):
-        said = done.get(case.name)
-        if said is None or (o.again and said != "pass"):
+        while len(done[case.name]) < o.times:
             said, seconds, text, seen = run(o, case, o.cache)
             note = "" if said == "pass" else first_words(case, text)
             with o.results.open("a") as sink:
                 sink.write("\t".join([o.label, digest, said, f"{seconds:.2f}", calls(seen), case.name, note]) + "\n")
             print(f"{number}/{len(todo)} {o.label} {said:10} {seconds:7.2f} s  {case.name}", flush=True)
+            done[case.name].append(said)
+        said = done[case.name][o.times - 1]
         if said != "pass":
             failed.append((case, said))
     print(f"{o.label} {digest}: {len(todo)} cases, {len(todo) - len(failed)} pass, {len(left)} left out: known to fail by their list, or in need of memory")
     for case, said in failed:
         print(f"  {said}: {case.name}")
-    sys.exit(1 if failed and o.list else 0)
+    sys.exit(1 if failed and o.must_pass else 0)
 
 
 if __name__ == "__main__":

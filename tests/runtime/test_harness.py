@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import cases
 import compare
+import mixed
 import run
 
 
@@ -67,31 +68,59 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(run.calls(seen), "pack=7 unpack=5 iov=3 iov_len=0 flatten=6 unflatten=0")
 
 
+class Mixed(unittest.TestCase):
+    def test_a_job_that_succeeds_in_silence_has_not_ended_with_an_error(self):
+        for launcher, expected in [("false", "ends with status 1"), ("true", "succeeds without a word")]:
+            self.assertEqual(mixed.outcome(launcher, "program", "send", ["a", "b"], 60)[0], expected)
+
+
 class Comparison(unittest.TestCase):
-    def compare(self, *rows):
+    def compare(self, *rows, options=()):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "results.tsv"
             path.write_text("".join("\t".join([*row[:3], "1.0", "pack=1 unpack=0 iov=0 flatten=0 unflatten=0", row[3], ""]) + "\n" for row in rows))
-            out, sys.argv = io.StringIO(), ["compare.py", str(path), "--mpich", "4"]
+            out, sys.argv = io.StringIO(), ["compare.py", str(path), "stock", "ours", *options]
             with redirect_stdout(out), self.assertRaises(SystemExit) as end:
                 compare.main()
             return end.exception.code, out.getvalue()
 
     def test_what_stock_passes_and_ours_does_not_fails(self):
-        code, text = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "m", "exit 1", "mpi coll/a 2"))
+        code, text = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "m", "exit 1", "mpi coll/a 2"),
+                                  ("stock", "s", "pass", "mpi coll/b 2"), ("ours", "m", "pass", "mpi coll/b 2"))
         self.assertEqual(code, 1)
-        self.assertIn("Pass on stock, fail on ours: 1", text)
+        self.assertIn("Fail more often with ours: 1", text)
 
     def test_another_build_of_ours_does_not_count(self):
         code, _ = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "old", "exit 1", "mpi coll/a 2"),
                                ("ours", "new", "pass", "mpi coll/a 2"))
         self.assertEqual(code, 0)
 
-    def test_what_passes_at_a_second_run_is_named(self):
-        code, text = self.compare(("stock", "s", "pass", "mpi coll/a 2"), ("ours", "m", "hangs", "mpi coll/a 2"),
-                                  ("ours", "m", "pass", "mpi coll/a 2"))
-        self.assertEqual(code, 0)
-        self.assertIn("Passed at a second run only: 1", text)
+    def test_five_more_runs_count_in_place_of_the_first(self):
+        def runs(label, verdicts):
+            return [(label, label, verdict, "mpi coll/a 2") for verdict in verdicts]
+
+        fails, passes = ["exit 1"], ["pass"]
+        for stock, ours, expected in [
+            (passes + passes * 4 + fails, fails + passes * 4 + fails, 0),
+            (passes + passes * 4 + fails, fails + passes * 3 + fails * 2, 1),
+            (passes + fails * 2 + passes * 3, fails + passes * 5, 0),
+        ]:
+            code, text = self.compare(*runs("stock", stock), *runs("ours", ours), ("stock", "stock", "pass", "mpi coll/b 2"),
+                                      ("ours", "ours", "pass", "mpi coll/b 2"))
+            self.assertEqual(code, expected, text)
+
+    def test_cases_whose_first_runs_differ_are_named(self):
+        rows = [(label, label, verdict, f"mpi coll/{name} 2") for name, label, verdict in [
+            ("a", "stock", "pass"), ("a", "ours", "hangs"), ("b", "stock", "exit 1"), ("b", "ours", "hangs"),
+            ("c", "stock", "hangs"), ("c", "ours", "pass"), ("d", "stock", "pass"), ("d", "ours", "pass"), ("d", "ours", "hangs")]]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "differing"
+            self.compare(*rows, options=("--differing", str(file)))
+            self.assertEqual(file.read_text(), "mpi coll/a 2\nmpi coll/c 2\n")
+
+    def test_a_comparison_of_nothing_fails(self):
+        code, _ = self.compare(("stock", "s", "not built", "mpi coll/a 2"), ("ours", "m", "not built", "mpi coll/a 2"))
+        self.assertEqual(code, 1)
 
 
 if __name__ == "__main__":
