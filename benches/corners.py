@@ -38,8 +38,8 @@ KINDS = {
 
 def measured(mpi, program, kind, o, folder):
     """Returns the rows of one kind of call."""
-    arguments, most = KINDS[kind]
-    ranks = min(most, len(mpi.cores) // 2 * 2)
+    arguments, maximum = KINDS[kind]
+    ranks = min(maximum, len(mpi.cores) // 2 * 2)
 
     def job(way):
         rows = []
