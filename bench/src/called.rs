@@ -26,7 +26,7 @@ use crate::result::Column;
 
 /// Number of cache lines that a call through a committed type reads in addition to those that a
 /// loop with constants reads.
-const LINES: usize = 3;
+pub(crate) const LINES: usize = 3;
 
 /// Maximum payload in bytes that is measured: about as many bytes as the first-level cache holds if
 /// the gaps between the blocks are in it too.

@@ -6,6 +6,7 @@
 //! the reference interpreter. `csource.rs` describes the hand-written loops.
 #![deny(unsafe_code)]
 
+mod assembly;
 mod bound;
 mod break_even;
 mod bytes;
@@ -131,6 +132,10 @@ pub struct Args {
     /// many cache lines as a call through a committed type reads
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     called: bool,
+    /// Compare compiled code with the fastest of several loops in x86-64 assembly for each layout,
+    /// which shows whether the machine bounds the time of a layout
+    #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth", "pieces", "called"])]
+    assembly: bool,
     /// Measure packs of 256 MiB by one thread and by two threads, with plain and with streaming
     /// stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
@@ -284,8 +289,8 @@ fn alone(
 /// Measures entries of the corpus.
 fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Error>> {
     let tasks = select(args)?;
-    // Each of the options `--kinds`, `--called`, `--pieces` and `--break-even` replaces the
-    // measurement of pack and unpack by another one, which has records of its own.
+    // Each of the options `--kinds`, `--called`, `--assembly`, `--pieces` and `--break-even` replaces
+    // the measurement of pack and unpack by another one, which has records of its own.
     if args.kinds {
         if let Some(mpicc) = &args.mpicc {
             let text = external::run(level, args.quick, mpicc)?;
@@ -303,6 +308,11 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
         let mut loops = hand::build(&rows)?;
         let text = called::run(tasks.iter().map(|t| &t.entry), &mut loops, level, args.quick)?;
         return write(args, machine, "-called", &text, None);
+    }
+    if args.assembly {
+        let rows: Vec<Row> = tasks.iter().filter_map(|t| t.row.clone()).collect();
+        let text = assembly::run(&rows, &mut hand::build(&rows)?, level, args.quick)?;
+        return write(args, machine, "-assembly", &text, None);
     }
     if args.pieces {
         let text = pieces::run(tasks.iter().map(|t| &t.entry), level, args.quick)?;

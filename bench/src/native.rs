@@ -55,9 +55,9 @@ impl Library {
             return Err(loader_error().into());
         }
         // SAFETY: `address` is not null, as just checked. It is the address of a function from
-        // `csource::function`, which declares all functions with the C type of `LoopFn`, or of the
-        // function `reduce` of `reductions`, which takes the first two of these arguments and
-        // ignores the others, as the C calling conventions of Linux permit.
+        // `csource::function` or `assembly::function`, which declare all functions with the C type
+        // of `LoopFn`, or of the function `reduce` of `reductions`, which takes the first two of
+        // these arguments and ignores the others, as the C calling conventions of Linux permit.
         let entry = unsafe { std::mem::transmute::<*mut c_void, LoopFn>(address) };
         let extents = function.extents.iter().map(|&v| c_long::try_from(v)).collect::<Result<_, _>>()?;
         Ok(Symbol { entry, extents, library: Rc::clone(self) })
