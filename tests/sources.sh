@@ -105,6 +105,8 @@ echo "$vendored: $(wc -c <"$release/$vendored") bytes: built by EasyBuild withou
 sdist=ddtc-$version.tar.gz
 "$tools/bin/twine" check --strict "$release/$sdist"
 python3 -m venv "$work/env"
+said=$(cd "$work" && CARGO=/no/cargo "$work/env/bin/pip" install --quiet "$release/$sdist" 2>&1) && fail "pip installed $sdist although CARGO names no program"
+[[ $said = *"ddtc: /no/cargo is missing: install Rust"* ]] || fail "without cargo, pip must print that it is missing, and printed: $said"
 (cd "$work" && env -u CARGO_TARGET_DIR "$work/env/bin/pip" install --quiet "$release/$sdist")
 said=$(cd "$work" && "$work/env/bin/ddtc" preload --dry-run -- true)
 [[ $said = *site-packages/ddtc/bin/libddtc_preload.so* ]] || fail "the command that pip installed from $sdist must find libddtc_preload.so in site-packages/ddtc/bin by \`ddtc preload --dry-run\`, and printed: $said"
