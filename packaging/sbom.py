@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CARGO = os.environ.get("CARGO", "cargo")
 MACHINES = ["x86_64", "aarch64"]
 SHIPPED = ["ddtc-cli", "ddtc-preload", "ddtc-capi", "ddtc-yaksa", "ddtc-python"]
+MIT = "Permission is hereby granted, free of charge"
+TITLES = ["MIT License", "The MIT License (MIT)"]
 LICENCE = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
 
@@ -80,13 +82,16 @@ def notices() -> str:
             without.append((name, licence))
         for file in files:
             lines = [line.rstrip() for line in file.read_text().strip("\n").splitlines()]
-            # Texts that differ only in their line breaks are printed once.
-            texts.setdefault(" ".join(" ".join(lines).split()), (licence, lines, []))[2].append(name)
+            # Texts that differ only in their line breaks are printed once, and those of MIT also if
+            # they differ in the lines above the permission: a title, and who has the copyright.
+            start = next((i for i, line in enumerate(lines[:10]) if line.startswith(MIT)), 0)
+            above = "".join(f"\n    {line}" for line in lines[:start] if line and line not in TITLES)
+            texts.setdefault(" ".join(" ".join(lines[start:]).split()), (licence, lines[start:], []))[2].append(name + above)
     # Packages of Cranelift have no file, or the same one.
     for name, licence in without:
         next(users for known, _, users in texts.values() if known == licence).append(name)
     parts = [HEAD + "\n".join(names) + "\n"]
-    parts += [f"{', '.join(sorted(set(users)))}:\n\n" + "\n".join(lines) + "\n" for _, lines, users in texts.values()]
+    parts += ["\n".join(sorted(set(users))) + "\n\n" + "\n".join(lines) + "\n" for _, lines, users in texts.values()]
     return f"\n{'-' * 80}\n\n".join(parts)
 
 
