@@ -74,9 +74,11 @@ PYTHON
 )
 packed vendored | xz -6 -T2 >"$out/ddtc-$version-vendored.tar.xz"
 
-# In a source distribution the description of the package lies in the first folder.
+# In a source distribution the description of the package lies in the first folder, and so do the
+# licences, to which a checkout has links in the folder python.
 (
     cd "$work/python/ddtc-$version"
+    find python -type l -delete
     sed -e 's|^readme = "|&python/|' -e 's|^build-backend = .*|build-backend = "backend"\nbackend-path = ["python"]|' \
         -e 's|^python-source = .*|manifest-path = "python/Cargo.toml"\npython-source = "python"|' \
         -e 's|path = "ddtc/bin/\*"|path = "python/ddtc/bin/*"|' python/pyproject.toml >pyproject.toml
