@@ -99,10 +99,18 @@ fn checks_of_large_types_say_what_they_take() {
     // of these pages take 4.9 GB, and the limit is 4 GB of address space.
     let program = program();
     let mut shell = Command::new("sh");
-    shell.args(["-c", "ulimit -v 4000000; exec \"$@\"", "sh"]).arg(program.get_program()).args(program.get_args());
+    shell
+        .args(["-c", "ulimit -v 4000000; exec \"$@\"", "sh"])
+        .arg(program.get_program())
+        .args(program.get_args());
     let short = shell.args(["check", "hvector(400000, 1, 4096, double)", "--count", "1"]).output().unwrap();
     let said = String::from_utf8(short.stderr).unwrap();
-    assert!(!short.status.success() && said.contains("up to 47") && said.contains("more than this process can get"), "{said}");
+    assert!(
+        !short.status.success()
+            && said.contains("up to 47")
+            && said.contains("more than this process can get"),
+        "{said}"
+    );
     assert_eq!(said.lines().count(), 2, "{said}");
     let estimated = ddtc(&["check", "contiguous(500000, int)", "--count", "1"]);
     let said = String::from_utf8(estimated.stderr).unwrap();

@@ -129,7 +129,8 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     // The printed commands quote the blank and the semicolon in the address, so that a shell reads
     // them as they are meant.
     let said = done(release("second").env("MAINTAINER", "A <a@b>"));
-    let tag = format!("-m ddtc\\ 1.2.3 {} && git push a\\ b\\;c v1.2.3\n", git(&["rev-parse", "HEAD"]).trim());
+    let tag =
+        format!("-m ddtc\\ 1.2.3 {} && git push a\\ b\\;c v1.2.3\n", git(&["rev-parse", "HEAD"]).trim());
     assert!(said.contains(&tag), "{said}");
     // The files of another machine are added to a release of the same commit, with new checksums.
     let merge = || {
