@@ -30,7 +30,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Car
 "$cargo" package --package ddtc --locked --allow-dirty --no-verify
 archive=$target/package/ddtc-$version.crate
 files=$(tar -tf "$archive" | wc -l)
-for file in Cargo.toml Cargo.lock README.md LICENSE-MIT LICENSE-APACHE src/lib.rs corpus/application.ddt; do
+for file in Cargo.toml Cargo.lock README.md src/README.md LICENSE-MIT LICENSE-APACHE src/lib.rs corpus/application.ddt; do
     tar -tf "$archive" "ddtc-$version/$file" >/dev/null || fail "$archive lacks $file, which the crate must have: correct \`include\` of the package ddtc in Cargo.toml"
 done
 ! tar -tf "$archive" | grep -E "^ddtc-$version/(docs|e2e|capi|preload|benches)/" || fail "$archive has the files above, which are no part of the library: correct \`include\` of the package ddtc in Cargo.toml"

@@ -19,6 +19,7 @@ The rules for a file:
 
 Only readelf is needed, and a C compiler for the self-check.
 """
+import os
 import re
 import subprocess
 import sys
@@ -37,7 +38,7 @@ class File:
 
     def __init__(self, path: str):
         command = ["readelf", "--dynamic", "--version-info", "--symbols", "--dyn-syms", "--wide", path]
-        done = subprocess.run(command, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+        done = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"audit.py: {path} is no program or library: {done.stderr.strip()}")
         text = done.stdout

@@ -63,7 +63,7 @@ doc=$root/usr/share/doc/ddtc
 {
     printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: ddtc\n\nFiles: *\n'
     sed -n 's/^Copyright (c) /Copyright: /p' "$doc/LICENSE-MIT"
-    printf 'License: MIT or Apache-2.0\n The texts are in LICENSE-MIT and LICENSE-APACHE in this folder.\n'
+    printf 'License: MIT or Apache-2.0\n The texts are in LICENSE-MIT and LICENSE-APACHE in this folder, and those of the\n packages of other projects that are linked in are in THIRD-PARTY.\n'
 } > "$doc/copyright"
 # Debian's policy has two changelogs: that of the package, and that of ddtc, both with these names.
 # The heading of a version in the latter has its date; a version without a heading is of today.

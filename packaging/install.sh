@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what packaging/files lists: the command, the preload library, the C library with headers,
-# pkg-config file and Fortran modules, the guide and the licences. With the command come its manual
-# pages, completions and the shipped policy table. The drop-in replacement for yaksa is installed
-# only if --only names it.
+# pkg-config file and Fortran modules, the guide, and the licences, those of linked packages too
+# (THIRD-PARTY). With the command come its manual pages, completions and the shipped policy table. The
+# drop-in replacement for yaksa is installed only if --only names it.
 #
 #   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR]
 #                        [--profile dist|release|dev] [--built DIR] [--portable]
@@ -120,6 +120,8 @@ else
     if command -v getconf >/dev/null; then
         glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
         [ -n "$glibc" ] || fail "$musl"
+        [ -z "$portable" ] || [ "$(printf '%s\n' 2.28 "$glibc" | sort -V | head -n 1)" = 2.28 ] ||
+            fail "this system has glibc $glibc, and what --portable builds needs 2.28 or newer: leave out --portable to build for this system, or put the files for another one into a folder by --destdir"
     fi
     [ -n "$elf" ] || fail "this machine is $machine: ddtc is for x86-64, aarch64 and riscv64; $elsewhere"
     whose="this one, $machine"

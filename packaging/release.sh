@@ -51,11 +51,13 @@ case $out in /*) ;; *) out=$PWD/$out ;; esac
 cd "$here"
 changes=$(git status --porcelain --untracked-files=all) || fail "git status fails (see above), so nobody knows whether the working tree has changes: run this in a clone of the repository"
 [ -z "$changes" ] || fail "the working tree has changes: commit them, so that the archives are what the commit says"
+commit=$(git rev-parse HEAD)
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 [ "$(awk '/^[^#]/ { print $1 }' packaging/released)" != "$version" ] ||
     fail "$version is released already, says packaging/released: give Cargo.toml a new version"
 ! git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null ||
     fail "the tag v$version exists already: give Cargo.toml a new version"
+packaging/sbom.py --notices | cmp -s - THIRD-PARTY || fail "THIRD-PARTY does not have the notices of the packages that are linked in now: packaging/sbom.py --notices >THIRD-PARTY, and commit it"
 # The section whose heading has the version as one of its words, as in `## 0.3.0 (2026-12-01)`.
 notes=$(awk -v "version=$version" '
     /^## / { on = 0; n = split($0, words, /[ ()]+/); for (i = 1; i <= n; i++) if (words[i] "" == version "") on = 1; next }
@@ -91,7 +93,7 @@ if [ -z "$REPOSITORY" ] || [ -z "$MAINTAINER" ] || [ -z "$ARCHIVE_URL" ]; then
 fi
 # The commands can be pasted into a shell as they are printed: %q quotes what a shell would change.
 echo "To publish it as $MAINTAINER:"
-printf '  git tag -a %q -m %q && git push %q %q\n' "v$version" "ddtc $version" "$REPOSITORY" "v$version"
+printf '  git tag -a %q -m %q %q && git push %q %q\n' "v$version" "ddtc $version" "$commit" "$REPOSITORY" "v$version"
 echo "  cargo publish --package ddtc --locked"
 printf '  twine upload %q/*.whl %q\n' "$out" "$out/ddtc-$version.tar.gz"
 echo "Upload the other files to $ARCHIVE_URL/v$version/ ."

@@ -5,10 +5,12 @@
 # Debian package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
 fail() { echo "error: $*" >&2; exit 1; }
 
 rm -rf target/archives target/installed target/wheel
 packaging/audit.py --self-check
+packaging/sbom.py --notices | cmp -s - THIRD-PARTY || fail "THIRD-PARTY does not have the notices of the packages that are linked in now: packaging/sbom.py --notices >THIRD-PARTY"
 packaging/prefixes.sh --out target/archives
 mkdir target/installed
 tar -C target/installed --strip-components 1 -xf target/archives/ddtc-[0-9]*.tar.gz
@@ -30,12 +32,11 @@ grep -q '^code for pack: ' <<< "$said" || fail "\`$ddtc explain\` must show the 
 said=$($ddtc preload --dry-run -- true || true)
 grep -q 'target/installed/lib/libddtc_preload.so' <<< "$said" || fail "\`$ddtc preload --dry-run -- true\` must find target/installed/lib/libddtc_preload.so, and printed: $said"
 if [ "$(uname -m)" = x86_64 ]; then
-    said=$($ddtc explain --clif int 2>&1) && fail "\`$ddtc explain --clif int\` shows code of Cranelift, which the installed command must not contain on x86-64: correct \`features\` in packaging/install.sh"
+    said=$($ddtc explain --clif int 2>&1) && fail "\`$ddtc explain --clif int\` shows code of Cranelift, which the installed command must not contain on x86-64: correct \`features\` in packaging/machine.sh"
     grep -q 'Cranelift is not compiled in' <<< "$said" || fail "\`$ddtc explain --clif int\` must say that Cranelift is not compiled in, and printed: $said"
 fi
 # The linker of old systems changes neither sonames nor exports.
 for package in capi preload yaksa; do cargo build --locked --quiet --release --package "ddtc-$package"; done
-target=${CARGO_TARGET_DIR:-target}
 for library in libddtc libddtc_preload libyaksa; do
     packaging/audit.py --same "$target/release/$library.so" "$target/portable/dist/$library.so"
 done

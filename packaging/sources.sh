@@ -72,18 +72,20 @@ PYTHON
     CARGO_HOME=$work/home "$cargo" metadata --quiet --format-version 1 --offline --locked >/dev/null ||
         fail "cargo does not find all crates of Cargo.lock in the folder vendor (see above): correct in packaging/sources.sh which of them, or which of their files, are left out"
 )
-packed vendored | xz -6 -T0 >"$out/ddtc-$version-vendored.tar.xz"
+packed vendored | xz -6 -T2 >"$out/ddtc-$version-vendored.tar.xz"
 
-# In a source distribution the description of the package lies in the first folder.
+# In a source distribution the description of the package lies in the first folder, and so do the
+# licences, to which a checkout has links in the folder python.
 (
     cd "$work/python/ddtc-$version"
+    find python -type l -delete
     sed -e 's|^readme = "|&python/|' -e 's|^build-backend = .*|build-backend = "backend"\nbackend-path = ["python"]|' \
         -e 's|^python-source = .*|manifest-path = "python/Cargo.toml"\npython-source = "python"|' \
         -e 's|path = "ddtc/bin/\*"|path = "python/ddtc/bin/*"|' python/pyproject.toml >pyproject.toml
     {
         printf 'Metadata-Version: 2.4\nName: ddtc\nVersion: %s\n' "$version"
         sed -n 's/^description = "\(.*\)"$/Summary: \1/p; s/^requires-python = "\(.*\)"$/Requires-Python: \1/p; s/^license = "\(.*\)"$/License-Expression: \1/p' python/pyproject.toml
-        printf 'License-File: LICENSE-MIT\nLicense-File: LICENSE-APACHE\nDescription-Content-Type: text/markdown\n\n'
+        printf 'License-File: LICENSE-MIT\nLicense-File: LICENSE-APACHE\nLicense-File: THIRD-PARTY\nDescription-Content-Type: text/markdown\n\n'
         cat python/README.md
     } >PKG-INFO
 )

@@ -92,7 +92,16 @@ if [ -n "$portable" ]; then
 else
     plat=
 fi
+# auditwheel takes for --plat only names of the machine on which it runs. So it is told that this is
+# the machine of the wheel.
+auditwheel() { PATH="$tools/bin:$PATH" "$tools/bin/python" -c '
+import platform, sys
+machine = sys.argv[1]
+sys.argv[:2] = ["auditwheel"]
+platform.machine = lambda: machine
+from auditwheel.main import main
+sys.exit(main())' "$machine" "$@"; }
 # shellcheck disable=SC2086
-PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair -z 9 $plat --wheel-dir "$out" "$work"/ddtc-*.whl
-PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" show "$out"/ddtc-*.whl
+auditwheel repair -z 9 $plat --wheel-dir "$out" "$work"/ddtc-*.whl
+auditwheel show "$out"/ddtc-*.whl
 "$tools/bin/twine" check --strict "$out"/ddtc-*.whl

@@ -23,6 +23,8 @@ find_emulator() {
 # linked statically, because other roots lack its libraries.
 emulate() {
     local binfmt=/proc/sys/fs/binfmt_misc name=ddtc-aarch64
+    ! LC_ALL=C readelf -lW "$qemu" | grep -q 'program interpreter' ||
+        fail "$qemu is linked dynamically, and finds its libraries in no other root: install a static one (Debian 13: apt-get install qemu-user), or name it in DDTC_QEMU"
     [ -e $binfmt/register ] || mount -t binfmt_misc none $binfmt || fail "the kernel has no binfmt_misc, with which it starts programs for another machine: use another kernel, or run this on an aarch64 machine"
     [ ! -e $binfmt/$name ] || fail "$binfmt/$name is there already: another run of this script uses it; if there is none, write -1 to this file"
     # The first 20 bytes of a program for aarch64: 64 bits, little endian, type 2 or 3, machine 183.

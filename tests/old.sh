@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs files of a release on another system: by default Debian 11 with glibc 2.31, the oldest that
 # could be had. Neither Rust nor anything of ddtc was installed there. The files are the archives of
-# prefixes, the Debian package and, where Python is new enough, the wheel. Most is tested of the
-# first archive, which has the command and the preload library. Programs are compiled on that
+# prefixes, the Debian package and the wheel, which pip must refuse where Python is older than 3.11.
+# Most is tested of the first archive, which has the command and the preload library. Programs are compiled on that
 # system, with its compiler and its releases of MPICH and Open MPI. Each program must print the same
 # with the preload library and without. One of them calls MPI_Pack, and ddtc must have packed for
 # it. ddtc does not pack messages under MPICH 3.4.1 and Open MPI 4.1.0 of Debian 11, so the programs
@@ -29,6 +29,7 @@ done
 release=${1-}
 [ -z "$release" ] || [ -f "$release/SHA256SUMS" ] || fail "$release: no folder of a release: give one that packaging/release.sh made, or none"
 case $release in '' | /*) ;; *) release=$PWD/$release ;; esac
+[ -z "$release" ] || (cd "$release" && sha256sum --check --quiet SHA256SUMS) || fail "$release: not as SHA256SUMS says (see above): copy the folder again, or make it anew"
 cd "$(dirname "$0")/.."
 
 [ "$(id -u)" = 0 ] || fail "root is needed, to make a root file system and run programs in it: run this as root"
@@ -61,7 +62,8 @@ fi
 # debootstrap does not find that automake is what libopenmpi-dev needs under another name.
 packages=mpich,libmpich-dev,openmpi-bin,libopenmpi-dev,g++,automake,python3-venv
 if [ "$(cat "$root/.ready" 2>/dev/null)" != "$packages" ]; then
-    rm -rf "$root"
+    # A mount that another run has left in the root stays as it is.
+    rm -rf --one-file-system "$root"
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || fail "the configuration of apt names no mirror of Debian: add one to /etc/apt/sources.list"
     mkdir -p "$work/packages"
     # debootstrap has a script for each suite that it knows. Those of newer suites are alike.

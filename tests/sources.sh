@@ -2,11 +2,12 @@
 # Builds ddtc from the two archives of sources of a release, and runs what was installed.
 # EasyBuild builds and installs the archive with all crates. pip builds and installs the source
 # distribution, which twine checks first. Each is built in a temporary folder that has no other file
-# of the checkout. The script also checks the list of linked packages against the schema of
-# CycloneDX.
+# of the checkout. The script also renders the recipe for conda-forge, and checks the list of linked
+# packages against the schema of CycloneDX.
 #
-# Only the build by EasyBuild runs without a network. Everything else may use one: EasyBuild, twine
-# and the schema come from PyPI in pinned versions, and pip gets from there what the build needs.
+# Only the build by EasyBuild runs without a network. Everything else may use one: EasyBuild, twine,
+# rattler-build and the schema come from PyPI in pinned versions, and pip gets from there what the
+# build needs.
 #
 #   tests/sources.sh [DIR]
 #
@@ -18,6 +19,7 @@ fail() { echo "error: $*" >&2; exit 1; }
 release=${1-}
 [ -z "$release" ] || [ -f "$release/SHA256SUMS" ] || fail "$release: no folder of a release: give one that packaging/release.sh made, or none"
 case $release in '' | /*) ;; *) release=$PWD/$release ;; esac
+[ -z "$release" ] || (cd "$release" && sha256sum --check --quiet SHA256SUMS) || fail "$release: not as SHA256SUMS says (see above): copy the folder again, or make it anew"
 cd "$(dirname "$0")/.."
 lmod=/usr/share/lmod/lmod/libexec/lmod
 [ -x $lmod ] || fail "Lmod is missing, which EasyBuild needs: apt-get install lmod"
@@ -28,7 +30,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 tools=$target/tools/sources
-pins="easybuild-framework==5.4.1 easybuild-easyblocks==5.4.1 twine==7.0.0 cyclonedx-python-lib[json-validation]==11.12.0 PyYAML==6.0.3"
+pins="easybuild-framework==5.4.1 easybuild-easyblocks==5.4.1 twine==7.0.0 cyclonedx-python-lib[json-validation]==11.12.0 py-rattler-build==0.73.0"
 if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$pins" ]; then
     rm -rf "$tools"
     python3 -m venv "$tools"
@@ -47,13 +49,20 @@ if [ -z "$release" ]; then
     packaging/sbom.py >"$release/$sbom"
 fi
 [ -f "$release/$vendored" ] || fail "$release has no $vendored: Cargo.toml says that this is version $version; give the folder of its release"
-"$tools/bin/python" - "$release/recipe.yaml" "$version" <<'YAML'
+# rattler-build fills in the recipe for conda-forge, with compilers as conda-forge names them. It asks
+# no channel for packages.
+"$tools/bin/python" - "$release/recipe.yaml" "$version" <<'RECIPE'
 import sys
-import yaml
+from rattler_build import Stage0Recipe, VariantConfig
 
-recipe = yaml.safe_load(open(sys.argv[1]))
-assert recipe["package"]["name"] == "ddtc" and recipe["context"]["version"] == sys.argv[2], recipe
-YAML
+compilers = {"c_compiler": ["gcc"], "c_stdlib": ["sysroot"], "c_stdlib_version": ["2.28"], "rust_compiler": ["rust"]}
+(rendered,) = Stage0Recipe.from_file(sys.argv[1]).render(VariantConfig(compilers))
+recipe = rendered.recipe.to_dict()
+assert recipe["package"] == {"name": "ddtc", "version": sys.argv[2]}, recipe
+needed = recipe["requirements"]["build"]
+assert any(name.startswith("rust_linux-") for name in needed) and any(name.startswith("gcc_linux-") for name in needed), needed
+RECIPE
+echo "the recipe for conda-forge: rendered"
 
 "$tools/bin/python" - "$release/$sbom" <<'SBOM'
 import json
@@ -96,6 +105,8 @@ echo "$vendored: $(wc -c <"$release/$vendored") bytes: built by EasyBuild withou
 sdist=ddtc-$version.tar.gz
 "$tools/bin/twine" check --strict "$release/$sdist"
 python3 -m venv "$work/env"
+said=$(cd "$work" && CARGO=/no/cargo "$work/env/bin/pip" install --quiet "$release/$sdist" 2>&1) && fail "pip installed $sdist although CARGO names no program"
+[[ $said = *"ddtc: /no/cargo is missing: install Rust"* ]] || fail "without cargo, pip must print that it is missing, and printed: $said"
 (cd "$work" && env -u CARGO_TARGET_DIR "$work/env/bin/pip" install --quiet "$release/$sdist")
 said=$(cd "$work" && "$work/env/bin/ddtc" preload --dry-run -- true)
 [[ $said = *site-packages/ddtc/bin/libddtc_preload.so* ]] || fail "the command that pip installed from $sdist must find libddtc_preload.so in site-packages/ddtc/bin by \`ddtc preload --dry-run\`, and printed: $said"

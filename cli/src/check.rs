@@ -83,6 +83,10 @@ const QUIET: u64 = 64 << 20;
 /// Number of basic elements that are checked per second. The time of a check is estimated from it.
 const ELEMENTS_PER_SECOND: u64 = 100_000;
 
+/// Number of bytes of memory that the steps of a check by ranges read or write per second. The time
+/// of such a check is estimated from it.
+const BYTES_PER_SECOND: u64 = 2_000_000_000;
+
 /// Runs the subcommand `ddtc check`.
 ///
 /// # Errors
@@ -166,24 +170,12 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     };
     if memory > QUIET {
         let elements = (t.signature().length() as u64).saturating_mul(count);
-        let mib = memory >> 20;
+        let packed = (t.size() as u64).saturating_mul(count);
         eprintln!(
-            "{count} instances: {elements} basic elements and {} packed bytes, about {} s and up to {mib} MiB of memory",
-            (t.size() as u64).saturating_mul(count),
-            1 + elements / ELEMENTS_PER_SECOND,
+            "{count} instances: {elements} basic elements and {packed} packed bytes, {}",
+            estimate(elements / ELEMENTS_PER_SECOND, memory)
         );
-        if !has_memory(memory) {
-            let rule = "more than this process can get; check fewer instances with --count, or a smaller type of the same form";
-            return Err(format!("the check needs up to {mib} MiB of memory, {rule}").into());
-        }
-        let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
-        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
-        bar.enable_steady_tick(Duration::from_secs(1));
-        oracle = oracle.watched(move |what, done, all| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        });
+        oracle = announced(oracle, memory)?;
     }
     match oracle.check(&t, count, &mut Choices::from_seed(1)) {
         Ok(verdict) => {
@@ -197,17 +189,44 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// Returns the words with which a check announces its time and its memory, in bytes.
+fn estimate(seconds: u64, memory: u64) -> String {
+    format!("about {} s and up to {} MiB of memory", 1 + seconds, memory >> 20)
+}
+
+/// Returns `oracle` with a progress bar for a check that needs `memory` bytes.
+///
+/// # Errors
+/// If the system does not have the memory.
+fn announced(oracle: Oracle, memory: u64) -> Result<Oracle, Box<dyn Error>> {
+    if !has_memory(memory) {
+        let rule = "more than this process can get; check fewer instances with --count, or a smaller type of the same form";
+        return Err(format!("the check needs up to {} MiB of memory, {rule}", memory >> 20).into());
+    }
+    let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
+    bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+    bar.enable_steady_tick(Duration::from_secs(1));
+    Ok(oracle.watched(move |what, done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    }))
+}
+
 /// Checks a type whose instances span too much memory for a complete check, which needs copies of
 /// that memory. Compares compiled code and the interpreter of nests with the type map, on ranges of
 /// the packed stream. The stages of the compiler are not checked.
 ///
 /// # Errors
-/// If a difference is found, or if the address space is too small for the instances.
+/// If a difference is found, or if the memory or the address space is too small for the instances.
 fn ranges(mut oracle: Oracle, t: &Datatype, count: u64) -> Result<(), Box<dyn Error>> {
+    let (memory, touched) = oracle.large(t, count).map_err(|mismatch| mismatch.to_string())?;
     eprintln!(
         "{count} instances span more than 256 MiB: code and interpreter are compared on ranges of the packed stream; the other stages \
-         are not checked"
+         are not checked; {}",
+        estimate(touched / BYTES_PER_SECOND, memory)
     );
+    oracle = announced(oracle, memory)?;
     match oracle.check_large(t, count) {
         Ok(true) => {
             outln!("ranges of the packed stream: no difference from the interpreter")?;

@@ -147,7 +147,7 @@ const ENTRY: u64 = 48;
 const IMAGES: u64 = 10;
 /// Number of bytes of memory that the process takes in addition to the case, with the engines of
 /// all levels.
-const PROCESS: u64 = 16 << 20;
+pub(super) const PROCESS: u64 = 16 << 20;
 
 impl Case {
     /// Returns an upper estimate of the memory, in bytes, that the checks of a case of `count`

@@ -115,8 +115,8 @@ impl Oracle {
         }
     }
 
-    /// Returns this oracle with a function that [`Oracle::check`] calls at the start of each step.
-    /// Its arguments are the name of the step, the number of steps that are done, and the number of
+    /// Returns this oracle with a function that [`Oracle::check`] and [`Oracle::check_large`] call at
+    /// the start of each step. Its arguments are the name of the step, the number of steps that are done, and the number of
     /// all steps.
     pub fn watched(self, watch: impl FnMut(&str, usize, usize) + Send + 'static) -> Oracle {
         Oracle { watch: Box::new(watch), ..self }
@@ -143,22 +143,6 @@ impl Oracle {
     /// # Errors
     /// As [`Oracle::check`].
     pub fn check_large(&mut self, t: &Datatype, count: u64) -> Check<bool> {
-        let stream = (t.size() as u64).saturating_mul(count);
-        let (middle, edge) = (stream / 2, 1_u64 << 31);
-        let ranges = match stream {
-            0 => return Ok(true),
-            1..=WHOLE => {
-                vec![
-                    0..stream,
-                    stream / 3 + 1..stream * 2 / 3 + 1,
-                    stream - stream / 3..stream,
-                    0..stream / 3,
-                ]
-            }
-            _ => {
-                vec![0..PIECE, edge - PIECE..edge + PIECE, middle - 5..middle + PIECE, stream - PIECE..stream]
-            }
-        };
         // Commit the datatype to every engine. Then move each range by every engine in both
         // directions, and compare the segments around some bytes of the range with the type map.
         let note = format!("; test engines\n; counts {count}\n{t}\n");
@@ -167,10 +151,14 @@ impl Oracle {
             let engines = engines.chain(self.shortcut.iter().map(|e| ("precompiled", e)));
             let engines: Vec<_> = engines.map(|(stage, e)| (stage, e, e.commit(t))).collect();
             let interpreted = ("walk", &self.interpreter, self.interpreter.commit(t));
-            for range in ranges.iter().filter(|r| r.end <= stream && !r.is_empty()) {
+            let ranges = ranges(t, count);
+            let (mut done, steps) = (0, ranges.len() * 2 * (engines.len() + 1));
+            for range in ranges {
                 let Some(mut case) = RangeCase::new(t, count, range.clone())? else { return Ok(false) };
                 for direction in Direction::BOTH {
                     for (stage, engine, committed) in engines.iter().chain([&interpreted]) {
+                        (self.watch)(&format!("{direction} of {range:?}: {stage}"), done, steps);
+                        done += 1;
                         let failed = |e: &Error| Mismatch::new("commit", e.to_string());
                         let checked = case.check(stage, committed.as_ref().map_err(failed)?, direction);
                         checked.map_err(|m| m.with_direction(direction, Some(engine.config().level)))?;
@@ -187,6 +175,22 @@ impl Oracle {
             }
             Ok(true)
         })
+    }
+
+    /// Returns upper estimates for [`Oracle::check_large`]: the memory that it needs, and the memory
+    /// that all of its steps read or write, both in bytes.
+    ///
+    /// # Errors
+    /// If the type map contradicts the size of `t`.
+    pub fn large(&self, t: &Datatype, count: u64) -> Check<(u64, u64)> {
+        let steps = 2 * (self.compilers.len() + self.shortcut.len() + 1) as u64;
+        let (mut needed, mut touched) = (0, 0_u64);
+        for range in ranges(t, count) {
+            let memory = RangeCase::memory(t, count, range)?;
+            needed = memory.max(needed);
+            touched = touched.saturating_add(memory.saturating_mul(steps));
+        }
+        Ok((needed, touched))
     }
 
     /// Checks ranges only, through one engine that `cuts` selects: a compiling one or the one that
@@ -352,6 +356,20 @@ impl Oracle {
         }
         no_fallback(&self.shortcut[which])
     }
+}
+
+/// Returns the ranges of the packed stream of `count` instances of `t` that [`Oracle::check_large`]
+/// moves.
+fn ranges(t: &Datatype, count: u64) -> Vec<Range<u64>> {
+    let stream = (t.size() as u64).saturating_mul(count);
+    let (middle, third, edge) = (stream / 2, stream / 3, 1_u64 << 31);
+    let mut ranges = if stream <= WHOLE {
+        vec![0..stream, third + 1..stream * 2 / 3 + 1, stream - third..stream, 0..third]
+    } else {
+        vec![0..PIECE, edge - PIECE..edge + PIECE, middle - 5..middle + PIECE, stream - PIECE..stream]
+    };
+    ranges.retain(|range| range.end <= stream && !range.is_empty());
+    ranges
 }
 
 /// Checks that the engine never had to fall back to the interpreter of nests.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::case::{Check, Mismatch, append_pattern, ensure, patterned, seeds};
+use super::case::{Check, Mismatch, PROCESS, append_pattern, ensure, patterned, seeds};
 use super::guard::page;
 use crate::committed::Committed;
 use crate::datatype::Datatype;
@@ -19,6 +19,11 @@ use crate::kind::Direction;
 /// Maximum number of pages that are protected one by one. By default a Linux process can have about
 /// 65,000 mappings, and protecting a page splits a mapping.
 const MAX_PROTECTED: usize = 4096;
+
+/// Number of bytes of memory for each piece of a range while a [`RangeCase`] is made. A piece takes 24
+/// bytes in the list of pieces, and 8 in the list of pages. The former is counted three times, because
+/// the list doubles when it grows, and the old list and the new one then exist at the same time.
+const PIECE: u64 = 80;
 
 /// Reserved address space that stands for the user memory of some instances.
 struct Space {
@@ -92,6 +97,35 @@ pub struct RangeCase {
 }
 
 impl RangeCase {
+    /// Returns an upper estimate of the memory, in bytes, that the checks of the range `range` need.
+    /// It consists of the lists of pieces, of three copies of each page that has bytes of the range
+    /// (the user memory, `before` and `after`), of three copies of the range of the packed stream,
+    /// and of what every check needs. The function runs through the range, and keeps nothing of it.
+    ///
+    /// # Errors
+    /// A range that ends after the end of the stream.
+    pub fn memory(t: &Datatype, count: u64, range: Range<u64>) -> Result<u64, Mismatch> {
+        // Pieces follow each other in the order of the stream. A page is counted again if the stream
+        // comes back to it, so the number of pages that the instances span is a second bound.
+        let (mut pieces, mut pages, mut last) = (0, 0, None);
+        let len = range.end - range.start;
+        let of = |place: i128| place.div_euclid(page() as i128);
+        let listed = interp::pieces(t, count, range.start, len as usize, &mut |to, _, n| {
+            let ends = [i128::from(to), i128::from(to) + n as i128 - 1].map(of);
+            let touched = (ends[1] - ends[0]) as u64 + 1;
+            pieces += touched;
+            pages += touched - u64::from(last == Some(ends[0]));
+            last = Some(ends[1]);
+            Ok(())
+        });
+        listed.map_err(Mismatch::error("interp"))?;
+        let span = i128::from(t.true_ub()) - i128::from(t.true_lb())
+            + i128::from(t.extent()).abs() * (i128::from(count) - 1).max(0);
+        let spanned = u64::try_from(span / page() as i128 + 2).unwrap_or(u64::MAX);
+        let copies = pages.min(spanned).saturating_mul(page() as u64).saturating_add(len).saturating_mul(3);
+        Ok(copies.saturating_add(pieces * PIECE).saturating_add(PROCESS))
+    }
+
     /// Returns the range `range` of the packed stream of `count` instances of `t`, with the bytes
     /// that moving it must give according to the type map. Returns `None` if the displacements do
     /// not fit in 64 bits or if the system does not have that much address space.

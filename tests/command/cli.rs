@@ -95,6 +95,23 @@ fn checks_of_large_types_say_what_they_take() {
     let short = bad(&["check", "hvector(100000000, 100000, 0, double)", "--count", "1"]);
     assert!(short.contains("basic elements") && short.contains("more than this process can get"), "{short}");
     assert_eq!(short.lines().count(), 2, "{short}");
+    // This type is checked by ranges, and each of its elements is on a page of its own. Three copies
+    // of these pages take 4.9 GB, and the limit is 4 GB of address space.
+    let program = program();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "ulimit -v 4000000; exec \"$@\"", "sh"])
+        .arg(program.get_program())
+        .args(program.get_args());
+    let short = shell.args(["check", "hvector(400000, 1, 4096, double)", "--count", "1"]).output().unwrap();
+    let said = String::from_utf8(short.stderr).unwrap();
+    assert!(
+        !short.status.success()
+            && said.contains("up to 47")
+            && said.contains("more than this process can get"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
     let estimated = ddtc(&["check", "contiguous(500000, int)", "--count", "1"]);
     let said = String::from_utf8(estimated.stderr).unwrap();
     assert!(estimated.status.success() && said.starts_with("1 instances: 500000 basic elements"), "{said}");

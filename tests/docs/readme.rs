@@ -8,6 +8,18 @@ fn the_examples_are_doctests() {
     assert!(read("src/lib.rs").contains("#[doc = include_str!(\"../README.md\")]"));
 }
 
+/// Tests that the page of the crate on crates.io has the example of README.md, which is a doctest,
+/// and no link to a file, since crates.io has no other file of the repository.
+#[test]
+fn the_crate_has_a_page_of_its_own() {
+    let example = |file: &str| -> Vec<String> {
+        blocks(&read(file)).into_iter().filter(|b| b.tag == "rust").map(|b| b.text).collect()
+    };
+    assert!(read("Cargo.toml").contains("\nreadme = \"src/README.md\"\n"));
+    assert_eq!(example("src/README.md"), example("README.md"));
+    assert!(!read("src/README.md").contains("]("));
+}
+
 #[test]
 fn the_commands_are_run() {
     let commands = |file: &str| -> Vec<String> {

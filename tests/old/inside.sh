@@ -126,5 +126,8 @@ if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     works wheel "$PWD/environment/lib/python$python/site-packages/ddtc/bin"
     environment/bin/python -c 'import ddtc; assert ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE).size == 24'
 else
-    echo "wheel: not tried, since it needs Python 3.11 or newer, and this system has $python: --suite bookworm has it"
+    python3 -m venv environment
+    ! environment/bin/pip install --quiet --no-index --disable-pip-version-check ddtc-*.whl >pip 2>&1 || fail "pip installed the wheel with Python $python, and it needs 3.11 or newer"
+    grep -q 'is not a supported wheel on this platform' pip || { cat pip >&2; fail "pip must say that the wheel is not for Python $python, and printed what is above"; }
+    echo "wheel: refused by pip, since it needs Python 3.11 or newer, and this system has $python"
 fi

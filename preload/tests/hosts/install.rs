@@ -75,6 +75,7 @@ fn what_is_installed_works_wherever_it_is_moved() {
         "share/doc/ddtc/CHANGELOG.md",
         "share/doc/ddtc/GUIDE.md",
         "share/doc/ddtc/LICENSE-MIT",
+        "share/doc/ddtc/THIRD-PARTY",
         "share/fish/vendor_completions.d/ddtc.fish",
         "share/man/man1/ddtc.1",
         "share/man/man1/ddtc-preload.1",
@@ -368,6 +369,14 @@ fn what_would_not_run_is_not_installed() {
     one_line(
         &mut install_with_replaced(&folder, "getconf", &getconf("64", "echo glibc 2.17")),
         "this system has 2.17",
+    );
+    // What is built by --portable would not run here, so it is not even built.
+    one_line(
+        install_with_replaced(&folder, "getconf", &getconf("64", "echo glibc 2.17"))
+            .args(["--portable"])
+            .env("INSTALL_BUILT", "")
+            .env("CARGO", "true"),
+        "this system has glibc 2.17, and what --portable builds",
     );
     one_line(
         &mut install_with_replaced(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"),

@@ -80,14 +80,17 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     fs::write(tree.join("new"), "").unwrap();
     refused(&mut release("out"), "the working tree has changes");
     fs::remove_file(tree.join("new")).unwrap();
-    let sbom = packaging.join("sbom.py");
-    let text = fs::read_to_string(&sbom).unwrap();
-    commit("packaging/sbom.py", "#!/bin/sh\nexit 9\n");
+    commit("THIRD-PARTY", "of another version\n");
+    refused(&mut release("out"), "THIRD-PARTY does not have the notices");
+    commit("THIRD-PARTY", "");
+    let wheel = packaging.join("wheel.sh");
+    let text = fs::read_to_string(&wheel).unwrap();
+    commit("packaging/wheel.sh", "#!/bin/sh\nexit 9\n");
     assert_eq!(release("out").output().unwrap().status.code(), Some(9));
     let left: BTreeSet<String> =
         fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(left, ["called", "tree"].map(str::to_owned).into());
-    commit("packaging/sbom.py", &text);
+    commit("packaging/wheel.sh", &text);
     fs::remove_file(folder.join("called")).unwrap();
     // The variable `MAINTAINER` has only blanks. It counts as missing, for the commands that
     // publish the release and for the Debian package.
@@ -98,6 +101,7 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let called = fs::read_to_string(folder.join("called")).unwrap();
     let list = format!("sbom.py {}", std::env::consts::ARCH);
     let steps = [
+        "sbom.py --notices",
         "archive.sh --out",
         "prefixes.sh --out",
         "deb.sh --out",
@@ -125,7 +129,25 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     // The printed commands quote the blank and the semicolon in the address, so that a shell reads
     // them as they are meant.
     let said = done(release("second").env("MAINTAINER", "A <a@b>"));
-    assert!(said.contains("git push a\\ b\\;c v1.2.3\n") && said.contains("-m ddtc\\ 1.2.3 "), "{said}");
+    let tag =
+        format!("-m ddtc\\ 1.2.3 {} && git push a\\ b\\;c v1.2.3\n", git(&["rev-parse", "HEAD"]).trim());
+    assert!(said.contains(&tag), "{said}");
+    // The files of another machine are added to a release of the same commit, with new checksums.
+    let merge = || {
+        let mut command = Command::new(script().parent().unwrap().join("merge.sh"));
+        command.current_dir(&folder).args(["second", "other"]);
+        command
+    };
+    let shell = |text: &str| done(Command::new("sh").current_dir(&folder).args(["-c", text]));
+    shell("cp -r second other");
+    refused(&mut merge(), "second has all files of other");
+    shell("cd other && echo new >'another machine' && sha256sum 'another machine' >>SHA256SUMS");
+    assert_eq!(done(&mut merge()), "another machine\n");
+    assert!(shell("cd second && sha256sum --check SHA256SUMS").contains("another machine: OK"));
+    shell("echo others >other/notes.md");
+    refused(&mut merge(), "other: not as SHA256SUMS says");
+    shell("cd other && rm SHA256SUMS && sha256sum * >../sums && mv ../sums SHA256SUMS");
+    refused(&mut merge(), "notes.md differs in the two folders");
     git(&["tag", "v1.2.3"]);
     refused(&mut release("third"), "the tag v1.2.3 exists already");
     fs::remove_dir_all(folder).unwrap();

@@ -87,6 +87,7 @@ fn from_the_wheel_to_a_converted_message() {
     };
     shell(&format!("pip install --quiet {package}=={version} {MPI4PY} {NUMPY}"));
     shell(&guide_line());
+    shell("test -f env/lib/python*/site-packages/ddtc-*.dist-info/licenses/THIRD-PARTY");
     let (doctor, _) = shell("ddtc doctor -- mpiexec -n 2");
     assert!(
         doctor.ends_with("problems         none\n") && doctor.contains("site-packages/ddtc/bin"),
