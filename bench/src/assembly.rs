@@ -548,7 +548,9 @@ mod tests {
 
     #[test]
     fn every_loop_in_assembly_moves_the_bytes_of_its_datatype() {
-        let rows = layouts::rows(Sizes::Corpus);
+        // The short rows have every form, and the reference interpreter is slow in a debug build.
+        let mut rows = layouts::rows(Sizes::Corpus);
+        rows.retain(|row| row.name.ends_with(".S"));
         for level in Level::available().filter(|level| level.arch().is_some()) {
             let mut assembly = build(&rows, level).unwrap();
             for row in &rows {

@@ -233,6 +233,8 @@ fn the_table_is_measured_by_the_command_line() {
         let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
+        // `ddtc tune` makes a folder in the working folder.
+        run.command.current_dir(&folder);
         if host == Host::OpenMpi {
             run = run.arg("--oversubscribe").arg("--bind-to").arg("none");
         }

@@ -120,6 +120,8 @@ impl Hidden {
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
             run = run.arg(script);
         }
+        // `ddtc tune` makes a folder in the working folder.
+        run.command.current_dir(&self.folder);
         let out = self.prepared(run).env("FAULT", fault).output();
         (out.status.success(), format!("{}\n{}", lossy(&out.stdout), lossy(&out.stderr)))
     }
