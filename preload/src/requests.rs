@@ -283,7 +283,7 @@ struct RequestTable {
     /// Requests that the program freed while they were active.
     freed: Vec<Freed>,
     /// Operations of freed requests that were left to the finalization of the MPI library.
-    left: Vec<Box<Operation>>,
+    left: Vec<Operation>,
     /// Operations that a thread has taken out of the table to unpack or to start them.
     marks: Vec<Marked>,
     /// Last serial number that was given: the number of operations that were ever in the table.
@@ -813,7 +813,7 @@ pub(crate) fn finish(host: &'static Host) {
 fn leave(host: &'static Host) {
     while let Some((_, handle, serial)) = next_freed(0) {
         let Some(operation) = answered(serial, false) else { continue };
-        table().get_or_insert_default().left.push(operation);
+        table().get_or_insert_default().left.push(*operation);
         // SAFETY: the program has freed the request, and ddtc has not freed it in the MPI library,
         // so the handle is valid. `answered` has taken the request out of `RequestTable::freed`, so
         // nobody else uses the handle.

@@ -265,8 +265,8 @@ fn two_threads_delete_an_attribute_once() {
             free(d).unwrap();
         },
     ];
-    let calls: [fn(Handle, i32) -> std::result::Result<(), Fault>; 3] =
-        [delete_attribute, |h, k| set_attribute(h, k, 3), |h, _| free(h)];
+    type Call = fn(Handle, i32) -> std::result::Result<(), Fault>;
+    let calls: [Call; 3] = [delete_attribute, |h, k| set_attribute(h, k, 3), |h, _| free(h)];
     for deed in deeds {
         for deletes in calls {
             let (_, h, keyval, deleted) = meanwhile(deed, Ok(()), deletes);
