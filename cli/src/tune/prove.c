@@ -706,8 +706,13 @@ static void try(int rounds) {
   for (int round = 0; round < rounds; round++) {
     fronts = below(4);
     if (step == COLLECTIVES) collective(round);
-    else if (step != BLOCKING && round >= 2 * MODES * CELLS && round % 8 == 0) flight(round);
-    else exchange(round);
+    else if (step != BLOCKING && round >= 2 * MODES * CELLS && round % 8 == 0) {
+      flight(round);
+      /* Some receives of `flight` take a message from any rank. Without this barrier, they could take
+       * a message of the next round from another partner. */
+      alarm(seconds);
+      PMPI_Barrier(WORLD);
+    } else exchange(round);
     /* Some pairs of ranks are faster than others. A barrier after every 32 rounds keeps the fast
      * pairs from waiting so long for the slow ones that the deadline passes. */
     alarm(seconds);
