@@ -119,11 +119,12 @@ fn sorted(text: &str) -> Vec<Received<'_>> {
 
 /// Returns a description of the first receive in `text` whose result is not allowed, or `None`.
 /// `unmodified` is the output of the unmodified library. Unless `judges_counts` is true, the status
-/// of a refused receive may have any number of bytes for which there was room.
+/// of a refused receive may have any number of bytes: the unmodified MPICH 4.1.3 reports more than
+/// there was room for in 17 of 150 receives, some of them with the number of an earlier receive.
 pub(crate) fn difference(host: Host, text: &str, unmodified: &str, judges_counts: bool) -> Option<String> {
     let (mut all, unmodified) = (sorted(text), sorted(unmodified));
     for (with, unmodified) in all.iter_mut().zip(&unmodified).filter(|_| !judges_counts) {
-        if with.class == unmodified.class && with.class != 0 && with.count <= with.units[1] * with.unit {
+        if with.class == unmodified.class && with.class != 0 {
             with.count = unmodified.count;
         }
     }
