@@ -1,7 +1,7 @@
 //! Standard output of the command.
 //!
 //! `println!` panics if standard output cannot be written, for example to a full disk. What the
-//! subcommands print goes through [`print`] instead, which returns the error.
+//! subcommands print goes through [`print()`] instead, which returns the error.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write as _, stdout};
@@ -23,13 +23,13 @@ pub(crate) fn print(text: Arguments<'_>) -> io::Result<()> {
     }
 }
 
-/// Prints like `print!`, and returns the result of [`print`].
+/// Prints like `print!`, and returns the result of [`print()`].
 macro_rules! out {
     ($($argument:tt)*) => { $crate::output::print(format_args!($($argument)*)) };
 }
 pub(crate) use out;
 
-/// Prints like `println!`, and returns the result of [`print`].
+/// Prints like `println!`, and returns the result of [`print()`].
 macro_rules! outln {
     ($($argument:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($argument)*))) };
 }
