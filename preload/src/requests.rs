@@ -64,6 +64,9 @@ pub(crate) struct Operation {
     /// such a call. During the call the MPI library may already have given the handle to another
     /// request.
     asked_by: usize,
+    /// Thread ([`me`]) that is in a call which completes the request, if the operation is
+    /// persistent; 0 if no thread is in such a call. Calls of other threads still find the operation.
+    waited_by: usize,
 }
 
 /// Effect of an MPI call on the requests whose handles it is passed.
@@ -90,6 +93,7 @@ impl Operation {
             comm: 0,
             serial: 0,
             asked_by: 0,
+            waited_by: 0,
         });
         operation.staged.forget_handles();
         operation
@@ -418,8 +422,10 @@ pub(crate) fn find_all(handles: impl Iterator<Item = u64> + Clone, asks: Asks) -
             let operation = table.live.get_mut(&handle);
             if let Some(operation) = operation.filter(|operation| [0, me].contains(&operation.asked_by)) {
                 found.push(Found::new(index, handle, operation));
-                if asks == Asks::Frees || asks == Asks::Completes && !operation.persistent {
-                    operation.asked_by = me;
+                match asks {
+                    Asks::Nothing => {}
+                    Asks::Completes if operation.persistent => operation.waited_by = me,
+                    Asks::Completes | Asks::Frees => operation.asked_by = me,
                 }
                 arrived |= operation.staged.is_empty();
             }
@@ -442,10 +448,10 @@ pub(crate) fn release_all(operations: &[Found], asker: usize) {
     let Some(table) = table.as_mut() else { return };
     for found in operations {
         let live = table.live.get_mut(&found.handle).filter(|operation| operation.serial == found.serial);
-        if let Some(operation) = live.or_else(|| table.displaced.get_mut(&found.serial))
-            && operation.asked_by == asker
-        {
-            operation.asked_by = 0;
+        if let Some(operation) = live.or_else(|| table.displaced.get_mut(&found.serial)) {
+            for thread in [&mut operation.asked_by, &mut operation.waited_by] {
+                *thread = if *thread == asker { 0 } else { *thread };
+            }
         }
     }
 }
@@ -453,6 +459,9 @@ pub(crate) fn release_all(operations: &[Found], asker: usize) {
 /// Puts an operation into the table under `handle`, for the first time or again.
 pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     operation.asked_by = 0;
+    if operation.waited_by == me() {
+        operation.waited_by = 0;
+    }
     let mut table = table();
     let table = table.get_or_insert_default();
     if operation.serial == 0 {
@@ -529,7 +538,10 @@ pub(crate) unsafe fn finish_operation(
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));
             }
-            again = seen && refused.is_some();
+            // Open MPI reports a request as complete, with an empty message, as soon as another
+            // thread waits for it. So the call of that thread unpacks the message again.
+            let is_waited_for = ![0, me()].contains(&operation.waited_by);
+            again = seen && (refused.is_some() || is_waited_for);
         }
         Completion::Failed | Completion::Pending => {}
     }

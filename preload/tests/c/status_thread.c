@@ -3,7 +3,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
-enum { M = 8192, N = 1 << 19, ROUNDS = 100 };
+enum { M = 8192, N = 1 << 16, ROUNDS = 100 };
 static double in[2 * M], out[2 * N];
 static MPI_Request p[2], asked;
 static volatile int end;
