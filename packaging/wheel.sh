@@ -92,8 +92,8 @@ if [ -n "$portable" ]; then
 else
     plat=
 fi
-# auditwheel takes for --plat only names of the machine on which it runs. So it is told that this is
-# the machine of the wheel.
+# Runs auditwheel. Its option --plat accepts only platforms of the machine on which auditwheel runs,
+# so this function makes it believe that it runs on the machine of the wheel.
 auditwheel() { PATH="$tools/bin:$PATH" "$tools/bin/python" -c '
 import platform, sys
 machine = sys.argv[1]

@@ -143,9 +143,9 @@ fn comparisons_with_no_number_keep_what_is_there() {
 }
 
 /// Tests that reductions raise the floating-point exception for invalid operations only where the
-/// definition does, since a program may ask for a signal at this exception. The values are such that
-/// an operation on the gaps between blocks, or on wrong parts of the packed bytes, may raise it: the
-/// low half of each double is the high half of a signaling NaN, and each float is infinite.
+/// definition does, since a program may ask for a signal at this exception. The values are such
+/// that an operation on the gaps between blocks, or on wrong parts of the packed bytes, may raise
+/// it: the low half of each double is the high half of a signaling NaN, and each float is infinite.
 #[test]
 fn ordinary_numbers_raise_no_exception() {
     unsafe extern "C" {

@@ -289,8 +289,8 @@ fn alone(
 /// Measures entries of the corpus.
 fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Error>> {
     let tasks = select(args)?;
-    // Each of the options `--kinds`, `--called`, `--assembly`, `--pieces` and `--break-even` replaces
-    // the measurement of pack and unpack by another one, which has records of its own.
+    // Each of the options `--kinds`, `--called`, `--assembly`, `--pieces` and `--break-even`
+    // replaces the measurement of pack and unpack by another one, which has records of its own.
     if args.kinds {
         if let Some(mpicc) = &args.mpicc {
             let text = external::run(level, args.quick, mpicc)?;

@@ -278,14 +278,15 @@ int ddtc_config_get(ddtc_config *config);
 int ddtc_configure(const ddtc_config *config);
 
 /* Sets the functions from which the library gets its memory, except for executable pages. `free`
- * receives the size and alignment that `alloc` was called with. `alloc` returns null on failure.
- * If the memory was for a list whose length depends on a datatype, such as the nest and the tables
- * of a commit, a list of segments, a wire form or the buffer of a copy, the call returns
+ * receives the size and alignment that `alloc` was called with. `alloc` returns null on failure. If
+ * the memory was for a list whose length depends on a datatype, such as the nest and the tables of
+ * a commit, a list of segments, a wire form or the buffer of a copy, the call returns
  * DDTC_ERR_NO_MEM, or the type is interpreted instead of compiled. For any other memory, the
  * library ends the process by abort(): that is all of a fixed size, the library's copies of the
- * arrays that are passed to constructors, and the memory of code generators. This must be the first call of the process into the library: once anything was allocated it
- * returns DDTC_ERR_OTHER and changes nothing. Both functions may be called from any thread. They
- * must neither call the library nor fork. */
+ * arrays that are passed to constructors, and the memory of code generators. This must be the first
+ * call of the process into the library: once anything was allocated it returns DDTC_ERR_OTHER and
+ * changes nothing. Both functions may be called from any thread. They must neither call the library
+ * nor fork. */
 typedef struct ddtc_allocator {
     void *(*alloc)(void *context, size_t size, size_t alignment);
     void (*free)(void *context, void *pointer, size_t size, size_t alignment);

@@ -1,5 +1,5 @@
-//! Folders for the files of ranks. Reads the reports that the ranks of an MPI program have written as
-//! JSON files, and adds them up.
+//! Folders for the files of ranks. Reads the reports that the ranks of an MPI program have written
+//! as JSON files, and adds them up.
 
 use std::io;
 use std::path::Path;

@@ -7,10 +7,10 @@ use crate::{counted, eligible, host};
 
 /// Returns the number of messages that compiled code has packed (`of` is 0) or unpacked (1), or of
 /// calls in which something was converted (2). If `of` is 3, returns 1 if messages of this process
-/// may be converted, and 0 otherwise. If `of` is 4, returns 1 if the MPI library has the ABI of MPICH,
-/// 2 if it has that of Open MPI, and 3 if it has the standard ABI. Returns 0 for any other `of`.
-/// Calls are counted only if a report or a record is requested, messages also while they are checked
-/// or shown to a profiler.
+/// may be converted, and 0 otherwise. If `of` is 4, returns 1 if the MPI library has the ABI of
+/// MPICH, 2 if it has that of Open MPI, and 3 if it has the standard ABI. Returns 0 for any other
+/// `of`. Calls are counted only if a report or a record is requested, messages also while they are
+/// checked or shown to a profiler.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn ddtc_conversions(of: c_int) -> u64 {
     match of {

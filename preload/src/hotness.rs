@@ -328,9 +328,9 @@ fn use_page(place: usize) {
 }
 
 /// Takes the slot from a handle whose type is about to be freed, so that the MPI library is not
-/// queried about the handle any more until a type of that handle is committed. Returns false if nothing was done and the caller must call
-/// [`forget_other`] instead, because the handle may have a slot in [`OTHERS`], or its slot has a
-/// back-off.
+/// queried about the handle any more until a type of that handle is committed. Returns false if
+/// nothing was done and the caller must call [`forget_other`] instead, because the handle may have
+/// a slot in [`OTHERS`], or its slot has a back-off.
 #[inline]
 pub(crate) fn forget(handle: u64) -> bool {
     let home = home(handle);

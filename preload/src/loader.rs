@@ -183,9 +183,9 @@ fn build_id(mut notes: &[u8]) -> Option<String> {
 }
 
 /// Returns the identity of an object: its build ID, or if it has none the length of its file and a
-/// hash of [`PAGES`] pages of its code, evenly distributed. The pages are read from the file and not
-/// from memory, because an access to memory beyond the end of a file that was truncated after it was
-/// loaded raises a signal.
+/// hash of [`PAGES`] pages of its code, evenly distributed. The pages are read from the file and
+/// not from memory, because an access to memory beyond the end of a file that was truncated after
+/// it was loaded raises a signal.
 fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
     // SAFETY: `dlpi_phdr` of a loader's record points to `dlpi_phnum` headers, which are valid as
     // long as the record is.
@@ -215,8 +215,8 @@ fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
     hash_of_code(Path::new(file), code).unwrap_or_else(|_| format!("unreadable-{}", std::process::id()))
 }
 
-/// Returns the length of a file and a hash of [`PAGES`] pages of its code. `code` has the offset and
-/// the length of the code in the file.
+/// Returns the length of a file and a hash of [`PAGES`] pages of its code. `code` has the offset
+/// and the length of the code in the file.
 fn hash_of_code(file: &Path, (offset, length): (u64, u64)) -> io::Result<String> {
     let file = File::open(file)?;
     let (mut hash, mut page) = (Xxh3::new(), [0; PAGE as usize]);

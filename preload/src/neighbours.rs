@@ -28,9 +28,9 @@ pub(crate) struct Neighbours {
 
 impl Neighbours {
     /// Returns the neighbours in a communicator that the MPI library has accepted before and whose
-    /// entry was [confirmed](comms::confirmed) in this call. Queries the MPI library for them only at
-    /// the first call for the communicator. Returns `None` if the communicator is not known or has no
-    /// topology.
+    /// entry was [confirmed](comms::confirmed) in this call. Queries the MPI library for them only
+    /// at the first call for the communicator. Returns `None` if the communicator is not known or
+    /// has no topology.
     pub(crate) fn known(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let near = &comms::find(host, comm)?.near;
         near.get(|| Neighbours::query(host, comm).map(Neighbours::numbers)).map(Neighbours::from)

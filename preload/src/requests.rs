@@ -65,7 +65,8 @@ pub(crate) struct Operation {
     /// request.
     asked_by: usize,
     /// Thread ([`me`]) that is in a call which completes the request, if the operation is
-    /// persistent; 0 if no thread is in such a call. Calls of other threads still find the operation.
+    /// persistent; 0 if no thread is in such a call. Calls of other threads still find the
+    /// operation.
     waited_by: usize,
 }
 
@@ -475,8 +476,8 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     table.count();
 }
 
-/// Records that the call has returned that was to start persistent operations. `is_right` is true if
-/// it is certain that it has started them.
+/// Records that the call has returned that was to start persistent operations. `is_right` is true
+/// if it is certain that it has started them.
 pub(crate) fn end_start(handles: impl Iterator<Item = u64>, is_right: bool) {
     if is_inconsistent() {
         return;

@@ -43,8 +43,8 @@ struct State {
     world_closed: bool,
     /// Number of open sessions.
     sessions: usize,
-    /// True while the epoch is being ended after the last user was removed, and again while what was
-    /// learnt during the finalization is forgotten. New users wait meanwhile.
+    /// True while the epoch is being ended after the last user was removed, and again while what
+    /// was learnt during the finalization is forgotten. New users wait meanwhile.
     ending: bool,
     /// Number of ddtc's own calls under way that use the world's communicators (internal calls).
     internal: usize,

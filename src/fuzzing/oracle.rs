@@ -115,9 +115,9 @@ impl Oracle {
         }
     }
 
-    /// Returns this oracle with a function that [`Oracle::check`] and [`Oracle::check_large`] call at
-    /// the start of each step. Its arguments are the name of the step, the number of steps that are done, and the number of
-    /// all steps.
+    /// Returns this oracle with a function that [`Oracle::check`] and [`Oracle::check_large`] call
+    /// at the start of each step. Its arguments are the name of the step, the number of steps that
+    /// are done, and the number of all steps.
     pub fn watched(self, watch: impl FnMut(&str, usize, usize) + Send + 'static) -> Oracle {
         Oracle { watch: Box::new(watch), ..self }
     }
@@ -177,8 +177,8 @@ impl Oracle {
         })
     }
 
-    /// Returns upper estimates for [`Oracle::check_large`]: the memory that it needs, and the memory
-    /// that all of its steps read or write, both in bytes.
+    /// Returns upper estimates for [`Oracle::check_large`]: the memory that it needs, and the
+    /// memory that all of its steps read or write, both in bytes.
     ///
     /// # Errors
     /// If the type map contradicts the size of `t`.

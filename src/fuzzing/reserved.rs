@@ -20,9 +20,10 @@ use crate::kind::Direction;
 /// 65,000 mappings, and protecting a page splits a mapping.
 const MAX_PROTECTED: usize = 4096;
 
-/// Number of bytes of memory for each piece of a range while a [`RangeCase`] is made. A piece takes 24
-/// bytes in the list of pieces, and 8 in the list of pages. The former is counted three times, because
-/// the list doubles when it grows, and the old list and the new one then exist at the same time.
+/// Number of bytes of memory for each piece of a range while a [`RangeCase`] is made. A piece takes
+/// 24 bytes in the list of pieces, and 8 in the list of pages. The former is counted three times,
+/// because the list doubles when it grows, and the old list and the new one then exist at the same
+/// time.
 const PIECE: u64 = 80;
 
 /// Reserved address space that stands for the user memory of some instances.
@@ -97,16 +98,18 @@ pub struct RangeCase {
 }
 
 impl RangeCase {
-    /// Returns an upper estimate of the memory, in bytes, that the checks of the range `range` need.
-    /// It consists of the lists of pieces, of three copies of each page that has bytes of the range
-    /// (the user memory, `before` and `after`), of three copies of the range of the packed stream,
-    /// and of what every check needs. The function runs through the range, and keeps nothing of it.
+    /// Returns an upper estimate of the memory, in bytes, that the checks of the range `range`
+    /// need. It consists of the lists of pieces, of three copies of each page that has bytes of the
+    /// range (the user memory, `before` and `after`), of three copies of the range of the packed
+    /// stream, and of what every check needs. The function runs through the range, and keeps
+    /// nothing of it.
     ///
     /// # Errors
     /// A range that ends after the end of the stream.
     pub fn memory(t: &Datatype, count: u64, range: Range<u64>) -> Result<u64, Mismatch> {
-        // Pieces follow each other in the order of the stream. A page is counted again if the stream
-        // comes back to it, so the number of pages that the instances span is a second bound.
+        // Pieces follow each other in the order of the stream. A page is counted again if the
+        // stream comes back to it, so the number of pages that the instances span is a second
+        // bound.
         let (mut pieces, mut pages, mut last) = (0, 0, None);
         let len = range.end - range.start;
         let of = |place: i128| place.div_euclid(page() as i128);

@@ -611,9 +611,9 @@ extern "C" fn after_in_child() {
             slot.inside.store(u32::from(own && here.depth.get() > 0), Ordering::Relaxed);
         }
         if !marked {
-            // The forking thread has seen every spin lock free, and holds none. A lock that is taken
-            // now was taken during the fork, by a thread that had not yet looked whether another
-            // thread forks, so it has changed nothing.
+            // The forking thread has seen every spin lock free, and holds none. A lock that is
+            // taken now was taken during the fork, by a thread that had not yet looked whether
+            // another thread forks, so it has changed nothing.
             for lock in SPIN_LOCKS.iter().filter_map(spin_lock) {
                 lock.taken.store(false, Ordering::Relaxed);
             }

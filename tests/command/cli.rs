@@ -95,8 +95,8 @@ fn checks_of_large_types_say_what_they_take() {
     let short = bad(&["check", "hvector(100000000, 100000, 0, double)", "--count", "1"]);
     assert!(short.contains("basic elements") && short.contains("more than this process can get"), "{short}");
     assert_eq!(short.lines().count(), 2, "{short}");
-    // This type is checked by ranges, and each of its elements is on a page of its own. Three copies
-    // of these pages take 4.9 GB, and the limit is 4 GB of address space.
+    // This type is checked by ranges, and each of its elements is on a page of its own. Three
+    // copies of these pages take 4.9 GB, and the limit is 4 GB of address space.
     let program = program();
     let mut shell = Command::new("sh");
     shell

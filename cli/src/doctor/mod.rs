@@ -438,7 +438,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
                 let own = Library::from_version_text(&loaded.version).family;
                 families.push((own, library.path.clone()));
                 if chosen.is_none() && fit(family, own) {
-                    // A bare name has no folder, in which a file of proofs could be.
+                    // A name without a folder does not say where a file of proofs may lie.
                     let path = if library.path.is_absolute() { library.path } else { place.into() };
                     chosen = Some((path, loaded));
                 }

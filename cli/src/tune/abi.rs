@@ -112,8 +112,8 @@ pub(super) fn header() -> String {
     text + "}\n"
 }
 
-/// Describes a constant that differs. `found` is its value in mpi.h, and the text for which its name
-/// stands there.
+/// Describes a constant that differs. `found` is its value in mpi.h, and the text for which its
+/// name stands there.
 fn in_words(abi: &Abi, name: &str, wanted: &Wanted, found: Option<(Option<i64>, String)>) -> String {
     let found = match (wanted, found) {
         (Wanted::Number(_), Some((Some(value), _))) => value.to_string(),

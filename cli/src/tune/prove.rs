@@ -399,8 +399,8 @@ fn obstacle(converts: bool, known: bool, ranks: u32) -> Result<Option<String>, S
 /// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
 /// which the preload library later reads which kinds of calls it may convert.
 ///
-/// `new` is the proof in which no step has begun, or one in which a step is refused already. `mpi` is
-/// the file of the MPI library.
+/// `new` is the proof in which no step has begun, or one in which a step is refused already. `mpi`
+/// is the file of the MPI library.
 ///
 /// # Errors
 /// - If the program does not run.

@@ -234,10 +234,10 @@ impl Rig<'_> {
         self.cuda.time(self.stream, self.chain, self.repeats, submit)
     }
 
-    /// Measures how long a program waits for the work of one call of `submit`, in microseconds: from
-    /// the call of `submit` until the stream has done the work. Unlike [`Rig::time`], this includes
-    /// the time that the host processor takes to submit the work. The result is the median over
-    /// `repeats` calls, after one that is discarded.
+    /// Measures how long a program waits for the work of one call of `submit`, in microseconds:
+    /// from the call of `submit` until the stream has done the work. Unlike [`Rig::time`], this
+    /// includes the time that the host processor takes to submit the work. The result is the median
+    /// over `repeats` calls, after one that is discarded.
     fn time_with_calls(&self, submit: &dyn Fn()) -> f64 {
         let mut times: Vec<f64> = (0..=self.repeats)
             .map(|_| {

@@ -214,10 +214,10 @@ fn is_decoded_by_uses() -> bool {
 /// As for [`choose`]. `known` must have been found by the description of the convertor's type.
 unsafe fn store(known: &'static Described, direction: Direction, convertor: Convertor) {
     let l = layout();
-    // SAFETY: the caller promises a convertor of Open MPI that has moved nothing yet and that nobody
-    // else uses, and the layout is proven. The `HeaderCopy` has the same entries as Open MPI's description. A
-    // mover of [`first`] lets Open MPI's mover do the work, which keeps the convertor's stack up to
-    // date, so the function that sets the position need not be replaced.
+    // SAFETY: the caller promises a convertor of Open MPI that has moved nothing yet and that
+    // nobody else uses, and the layout is proven. The `HeaderCopy` has the same entries as Open
+    // MPI's description. A mover of [`first`] lets Open MPI's mover do the work, which keeps the
+    // convertor's stack up to date, so the function that sets the position need not be replaced.
     unsafe {
         convertor.put(l.description, known.header_copy());
         if known.is_proven(direction) {

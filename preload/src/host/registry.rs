@@ -57,8 +57,8 @@ static FIRST_IS_GONE: AtomicBool = AtomicBool::new(false);
 /// these libraries may be unloaded by now.
 static OTHERS: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
 
-/// Records of MPI libraries with the standard ABI that are not initialized yet, while no MPI library
-/// counts as the first one. No record of these libraries is in [`FIRST`] or [`OTHERS`].
+/// Records of MPI libraries with the standard ABI that are not initialized yet, while no MPI
+/// library counts as the first one. No record of these libraries is in [`FIRST`] or [`OTHERS`].
 static WAITING: Mutex<Vec<&'static Host>> = Mutex::new(Vec::new());
 
 /// Number of objects that the process had unloaded when the last user (the world or a session) of

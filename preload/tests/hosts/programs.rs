@@ -117,8 +117,8 @@ fn types_and_communicators_live_and_die() {
 }
 
 /// Checks that the calls that make persistent requests neither read nor write the program's
-/// buffers, which belong to the program until the requests are started. With this policy, ddtc times
-/// the first message of a type.
+/// buffers, which belong to the program until the requests are started. With this policy, ddtc
+/// times the first message of a type.
 #[test]
 fn buffers_of_persistent_requests_are_not_touched_before_the_start() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
@@ -130,8 +130,8 @@ fn buffers_of_persistent_requests_are_not_touched_before_the_start() {
 }
 
 /// Checks that a program sees its own attributes of a type as without the preload library, although
-/// ddtc sets an attribute too. MPICH can have an attribute twice in the list of a type if the handle
-/// of an older attribute's keyval is larger.
+/// ddtc sets an attribute too. MPICH can have an attribute twice in the list of a type if the
+/// handle of an older attribute's keyval is larger.
 #[test]
 fn attributes_of_types_are_set_again() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
@@ -143,8 +143,8 @@ fn attributes_of_types_are_set_again() {
     }
 }
 
-/// Checks that matched receives from `MPI_PROC_NULL` are bypassed. They are complete at once, under a
-/// request that is shared, so staging buffers of such receives would never be given back.
+/// Checks that matched receives from `MPI_PROC_NULL` are bypassed. They are complete at once, under
+/// a request that is shared, so staging buffers of such receives would never be given back.
 #[test]
 fn matched_receives_from_no_process_are_bypassed() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
@@ -160,8 +160,9 @@ fn matched_receives_from_no_process_are_bypassed() {
     }
 }
 
-/// Checks that a type can be used by a delete callback of the program while it is freed. ddtc must not
-/// decode it then: Open MPI refuses to be asked about it, and the handle is given to another type.
+/// Checks that a type can be used by a delete callback of the program while it is freed. ddtc must
+/// not decode it then: Open MPI refuses to be asked about it, and the handle is given to another
+/// type.
 #[test]
 fn types_are_used_while_they_are_freed() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
@@ -171,9 +172,9 @@ fn types_are_used_while_they_are_freed() {
     }
 }
 
-/// Checks that what a delete callback of `MPI_COMM_SELF` makes ddtc learn during `MPI_Finalize` does
-/// not outlive the finalization. Open MPI's wheel crashes when MPI is initialized again, so the
-/// program runs under MPICH alone.
+/// Checks that what a delete callback of `MPI_COMM_SELF` makes ddtc learn during `MPI_Finalize`
+/// does not outlive the finalization. Open MPI's wheel crashes when MPI is initialized again, so
+/// the program runs under MPICH alone.
 #[test]
 fn types_of_the_last_callbacks_are_forgotten() {
     for host in [Host::Mpich, Host::MpichStandard] {

@@ -1,7 +1,7 @@
 //! Test of the Python package. The test builds the wheel, checks its platform tag, and installs it
 //! in an environment without Rust. Then it uses everything in the wheel: the command under mpiexec,
-//! the module, its calls for device memory, its documents, its types under mypy, and its pictures in
-//! a notebook.
+//! the module, its calls for device memory, its documents, its types under mypy, and its pictures
+//! in a notebook.
 
 #[path = "../../../gpu/tests/standin/build.rs"]
 mod standin;

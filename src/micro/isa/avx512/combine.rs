@@ -104,9 +104,9 @@ unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds:
     n / blocks * blocks
 }
 
-/// Combines all values of two vectors. The gaps between blocks are combined too, but the caller does
-/// not store them. They are 0 in both vectors, so that no operation on them raises a floating-point
-/// exception.
+/// Combines all values of two vectors. The gaps between blocks are combined too, but the caller
+/// does not store them. They are 0 in both vectors, so that no operation on them raises a
+/// floating-point exception.
 #[inline(always)]
 fn combined<V: Vector>(new: __m512i, old: __m512i) -> __m512i {
     // SAFETY: a vector has the size of the array of 64 bytes, and any bytes are valid for both.
