@@ -33,7 +33,7 @@ describe_source() {
     else
         mpich_options+=(--with-hwloc=/usr)
     fi
-    [ -d "$cache/source/src/mpi/romio" ] || mpich_options+=(--disable-romio)
+    [ -e "$cache/source/src/mpi/romio/configure" ] || mpich_options+=(--disable-romio)
 }
 
 # Runs yaksa's configure, which makes the header yaksa.h. MPICH and its tests need nothing else of
