@@ -8,6 +8,11 @@ to stock, and of ours to packing by hand; and the median absolute deviation of o
 time with packing by hand is taken from the runs under both libraries, because it sends messages of
 bytes, for which MPICH uses neither library. The rows about memory have bytes in place of
 nanoseconds.
+
+The name of the row of a message says how MPICH moved it: it is short (less than 8 KiB), or it is
+moved by CMA (the receiver copies the pieces out of the sender's memory), or in cells (the sender
+packs it, part by part). If the two libraries lead to different protocols, the name says so. All
+messages of 8 KiB and more are measured once more without CMA.
 """
 
 import argparse
@@ -20,8 +25,11 @@ from statistics import median
 
 from machine import machine
 
-PARTS = {"pack": 1, "first": 1, "messages": 2, "collectives": 2, "rma": 2, "create": 1,
+PARTS = {"pack": 1, "first": 1, "messages": 2, "messages-without-cma": 2, "collectives": 2, "rma": 2, "create": 1,
          "memory-vector": 1, "memory-struct": 1, "memory-indexed": 1, "memory-used": 1}
+WITHOUT_CMA = "-without-cma"
+# MPICH moves no message by CMA that is shorter than this number of bytes, unless a variable asks it to.
+SHORT = 8192
 
 
 def options():
@@ -45,12 +53,38 @@ def run(o, part, library):
     """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "DDTC_", "MPIR_CVAR_"))}
     env["LD_LIBRARY_PATH"] = str(library.resolve())
-    command = [str(o.mpiexec), "-bind-to", "core", "-n", str(PARTS[part]), str(o.program), part, o.milliseconds]
+    program = part.removesuffix(WITHOUT_CMA)
+    if program != part:
+        env["MPIR_CVAR_CH4_CMA_ENABLE"] = "0"
+    command = [str(o.mpiexec), "-bind-to", "core", "-n", str(PARTS[part]), str(o.program), program, o.milliseconds]
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"error: {' '.join(command)} on {library}: exit {done.returncode}")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
+    if program != part:
+        rows = [[row.replace("message", "message without CMA"), variant, value] for row, variant, value in rows]
     return {(row, variant): float(value) for row, variant, value in rows}
+
+
+def renamed(row, bytes_of, lists):
+    """Returns the name of a row in the table: that of a message says how MPICH moved it.
+
+    `bytes_of` has the bytes of each message. `lists` is a dictionary whose keys are pairs of row and
+    library, and whose values say how often a receiver has listed pieces, or -1 for contiguous data.
+    """
+    if not row.startswith("message "):
+        return row
+    layout = row.removeprefix("message ").removeprefix("without CMA ")
+    if bytes_of[row] < SHORT:
+        return None if "without CMA" in row else f"short message {layout}"
+    if "without CMA" in row:
+        return row
+    if lists[row, "ours"] < 0:
+        return f"contiguous message {layout}"
+    by_cma = [lists[row, label] > 0 for label in ("stock", "ours")]
+    if by_cma[0] != by_cma[1]:
+        return f"message by different protocols {layout}"
+    return f"message {'by CMA' if by_cma[0] else 'in cells'} {layout}"
 
 
 def deviation(values):
@@ -61,7 +95,7 @@ def deviation(values):
 def main():
     o = options()
     libraries = {"stock": o.stock, "ours": o.ours}
-    found = defaultdict(list)
+    found, bytes_of, lists = defaultdict(list), {}, {}
     for part in o.part or PARTS:
         # The parts that measure memory give the same values in each run, so one run suffices.
         rounds = 1 if part.startswith("memory") else o.rounds
@@ -70,19 +104,27 @@ def main():
             # after the other.
             for label in ("stock", "ours") if turn % 2 == 0 else ("ours", "stock"):
                 for (row, variant), value in run(o, part, libraries[label]).items():
-                    found[row, "hand" if variant == "hand" else label].append(value)
+                    if variant == "bytes":
+                        bytes_of[row] = value
+                    elif variant == "lists":
+                        lists[row, label] = value
+                    else:
+                        found[row, "hand" if variant == "hand" else label].append(value)
         print(f"{part}: {rounds} processes each", file=sys.stderr)
     lines = [f"# {machine()}", f"# {o.rounds} processes of each library, in turn; batches of {o.milliseconds} ms",
              "row,stock_ns,ours_ns,hand_ns,ours_over_stock,ours_over_hand,noise_percent"]
     rows = list(dict.fromkeys(row for row, _ in found))
     for row in rows:
         stock, ours, hand = (found.get((row, label)) for label in ("stock", "ours", "hand"))
+        row = renamed(row, bytes_of, lists)
+        if row is None:
+            continue
         s, m, h = median(stock), median(ours), median(hand) if hand else None
         lines.append(",".join([row.replace(",", ";"), f"{s:.1f}", f"{m:.1f}", f"{h:.1f}" if h else "", f"{m / s:.3f}" if s else "",
                                f"{m / h:.3f}" if h else "", f"{deviation(ours):.1f}"]))
     o.csv.write_text("\n".join(lines) + "\n")
     slower = [line for line in lines[3:] if line.split(",")[4] and float(line.split(",")[4]) > 1.05]
-    print(f"{len(rows)} rows, {len(slower)} slower than stock by more than 5 %: {o.csv}")
+    print(f"{len(lines) - 3} rows, {len(slower)} slower than stock by more than 5 %: {o.csv}")
     print("\n".join(slower))
 
 

@@ -12,6 +12,6 @@ mkdir -p "$out"
 
 cargo build --quiet --release --package ddtc-cli
 "${CARGO_TARGET_DIR:-target}/release/ddtc" bench --mpi-source "$out"
-"$cache/mpich/bin/mpicc" -std=gnu11 -O3 -march=native -Wall -Wextra -Wno-unused-function -I "$out" -o "$out/bench" "$here"/bench/*.c
+"$cache/mpich/bin/mpicc" -std=gnu11 -O3 -march=native -Wall -Wextra -Wno-unused-function -rdynamic -I "$out" -o "$out/bench" "$here"/bench/*.c
 python3 "$here/bench.py" --program "$out/bench" --mpiexec "$cache/mpich/bin/mpiexec" --stock "$cache/stock/lib" --ours "$ours" \
     --rounds "${DDTC_RUNTIME_ROUNDS:-10}" --csv "$cache/bench.csv"

@@ -17,10 +17,24 @@ from types import SimpleNamespace
 # asked for.
 os.environ.pop("DDTC_RUNTIME_RANKS", None)
 
+import bench
 import cases
 import compare
 import mixed
 import run
+
+
+class Rows(unittest.TestCase):
+    def test_a_message_is_named_by_its_protocol(self):
+        rows = {"message short": (8191, 0, 0), "message without CMA short": (8191, 0, 0), "message listed": (8192, 2, 1),
+                "message cells": (8192, 0, 0), "message either": (8192, 0, 2), "message dense": (8192, -1, -1),
+                "message without CMA cells": (8192, 0, 0)}
+        bytes_of = {row: of for row, (of, _, _) in rows.items()}
+        lists = {(row, label): counts[i] for row, counts in rows.items() for i, label in ((1, "stock"), (2, "ours"))}
+        names = [bench.renamed(row, bytes_of, lists) for row in rows]
+        self.assertEqual(names, ["short message short", None, "message by CMA listed", "message in cells cells",
+                                 "message by different protocols either", "contiguous message dense", "message without CMA cells"])
+        self.assertEqual(bench.renamed("pack short", {}, {}), "pack short")
 
 
 class Lists(unittest.TestCase):
