@@ -187,6 +187,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     o = options()
     if o.programs:
+        # A reader that needs no list, since the programs are built already, closes the pipe.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         for name in sorted({f"{c.folder.name}/{c.program[2:]}" for c in chosen(o)[0] if c.suite != "yaksa"}):
             print(name)
         return

@@ -84,6 +84,11 @@ fn refuse_foreign(start: [u8; 8]) {
                     all processes of a job must load the same\n";
         // The process ends even if the line cannot be written, so a failure to write it is ignored.
         let _ = process::to_stderr(text.as_bytes());
+        // A handler of this signal may call `exit`, as that of libpsm_infinipath does, which a
+        // libfabric loads. The process then ends like one that has finished, and now and then the
+        // launcher leaves the other ranks, which wait for it forever.
+        // SAFETY: `signal` reads no memory. The default action runs no code of this process.
+        unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
         std::process::abort();
     }
 }
