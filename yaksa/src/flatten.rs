@@ -1,6 +1,6 @@
 //! Serialized types: the bytes in which MPICH sends a datatype to another process. A serialized
 //! type is a head of 88 bytes, followed by the bytes that [`Datatype::to_wire`] returns, called the
-//! wire form. The wire form starts with its magic number, version and length.
+//! wire form. The wire form starts with its magic number, version and length. Zeros may follow it.
 //!
 //! The head protects jobs in which other ranks use yaksa itself: it makes yaksa end a process that
 //! receives a serialized type of this library. Without the head, the receive would succeed and the
@@ -17,6 +17,11 @@
 //! standard error that says why ([`refuse_foreign`]). An error code would not suffice: MPICH
 //! ignores it at the target of one-sided operations, and an `MPI_Put` would return success and move
 //! nothing. A damaged serialized type of this library is refused with an error code.
+//!
+//! **Length.** MPICH 5 sends a message of 8 KiB and more by CMA (`process_vm_readv`) if the
+//! serialized type fits into a header and has at most 1024 pieces, however short these are. But for
+//! short pieces, packing is faster. So zeros make the serialized type of such a type too long for
+//! the header ([`length`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -25,6 +30,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::process;
 
 use crate::abi::{Code, Result, export, out, require};
+use crate::node::Facts;
 use crate::startup::running;
 use crate::{convert, received, recent};
 
@@ -43,6 +49,13 @@ const NUMBER_AT: usize = 80;
 const NO_NUMBER: u64 = 0xffff_ffff;
 /// First bytes of every serialized type of this library, which make yaksa refuse it.
 const HEAD: [u8; HEAD_LENGTH] = head();
+/// Length in bytes of the header of a message in MPICH 5 (`MPIDI_POSIX_MAX_AM_HDR_SIZE`). The header
+/// has further fields, so a serialized type of this length does not fit into it.
+const MPICH_HEADER: usize = 800;
+/// Average length in bytes from which on MPICH may send the pieces of a type by CMA. A piece costs
+/// the kernel about as much as two copies of 1 KiB, which are what packing and unpacking cost more;
+/// docs/for-mpich.md has the figures ("The default").
+const LONG_PIECE: u64 = 1024;
 /// Type handle that `yaksa_unflatten` writes if it fails. No type has this handle, so every later
 /// use of the handle is an error.
 const NO_TYPE: u64 = u64::MAX;
@@ -64,11 +77,16 @@ const fn head() -> [u8; HEAD_LENGTH] {
     head
 }
 
-/// Returns the length in bytes of a serialized type whose wire form has `wire` bytes. The callers
-/// of the library store this length in an `int`. So the function fails with [`Code::NotSupported`]
-/// if the length does not fit in an `int`.
-fn length(wire: usize) -> Result<usize> {
-    wire.checked_add(HEAD_LENGTH).filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
+/// Returns the length in bytes of a serialized type with these facts whose wire form has `wire`
+/// bytes. A type whose pieces are shorter than [`LONG_PIECE`] on average has at least
+/// [`MPICH_HEADER`] bytes. The callers of the library store this length in an `int`. So the
+/// function fails with [`Code::NotSupported`] if the length does not fit in an `int`.
+fn length(facts: &Facts, wire: usize) -> Result<usize> {
+    let piece = facts.size.unsigned_abs().checked_div(facts.pieces());
+    let is_short = !facts.contiguous() && piece.is_some_and(|bytes| bytes < LONG_PIECE);
+    let least = if is_short { MPICH_HEADER } else { 0 };
+    let form = wire.checked_add(HEAD_LENGTH).map(|n| n.max(least));
+    form.filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
 }
 
 /// Ends the process if a serialized type was written by yaksa, or by an old version of this
@@ -122,10 +140,10 @@ unsafe fn wire<'a>(form: *const u8) -> Result<&'a [u8]> {
     require(head == HEAD && start.starts_with(&WIRE_MAGIC))?;
     let claimed = start.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let claimed = usize::try_from(claimed).ok().filter(|&n| n >= WIRE_START).ok_or(Code::Internal)?;
-    length(claimed)?;
+    require(claimed <= c_int::MAX as usize - HEAD_LENGTH)?;
     // SAFETY: the caller promises that `form` points to a whole serialized type, whose wire form
     // begins after the head and has the length `claimed`, and that its bytes stay unchanged.
-    // `length` has limited `claimed` to less than `isize::MAX`. The content of the wire form need
+    // `claimed` is less than `isize::MAX`, as the line above has checked. The content of the wire form need
     // not be correct: `Datatype::from_wire` compares its checksum before it makes a datatype.
     Ok(unsafe { std::slice::from_raw_parts(form.add(HEAD_LENGTH), claimed) })
 }
@@ -134,22 +152,25 @@ export! {
     fn yaksa_flatten_size(number: u64, size: *mut usize) {
         let size = out(size)?;
         running()?;
-        size.set(length(recent::get(number)?.datatype()?.wire_size()?)?);
+        let node = recent::get(number)?;
+        size.set(length(&node.facts, node.datatype()?.wire_size()?)?);
         Ok(())
     }
 
     fn yaksa_flatten(number: u64, flattened: *mut c_void) {
         require(!flattened.is_null())?;
         running()?;
-        let wire = recent::get(number)?.datatype()?.to_wire()?;
-        length(wire.len())?;
+        let node = recent::get(number)?;
+        let wire = node.datatype()?.to_wire()?;
+        let zeros = length(&node.facts, wire.len())? - HEAD_LENGTH - wire.len();
         // The caller of `yaksa_flatten` promises that `flattened` has room for as many bytes as
-        // `yaksa_flatten_size` returns for this type. These are the bytes of the head and of the
-        // wire form, which the two copies below write. `HEAD` and `wire` are memory of this
-        // library, so they do not overlap the buffer of the caller.
+        // `yaksa_flatten_size` returns for this type. These are the bytes of the head, of the wire
+        // form and of the zeros after it, which the three lines below write. `HEAD` and `wire` are
+        // memory of this library, so they do not overlap the buffer of the caller.
         let form: *mut u8 = flattened.cast();
         std::ptr::copy_nonoverlapping(HEAD.as_ptr(), form, HEAD_LENGTH);
         std::ptr::copy_nonoverlapping(wire.as_ptr(), form.add(HEAD_LENGTH), wire.len());
+        form.add(HEAD_LENGTH + wire.len()).write_bytes(0, zeros);
         Ok(())
     }
 

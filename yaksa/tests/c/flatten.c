@@ -73,9 +73,14 @@ static ytype again(ytype t)
     EQ(form[n + 1], 0x5a);
     OK(yaksa_unflatten(&u, form + 1));
     refused_by_yaksa(form + 1, n);
-    for (uintptr_t at = 0; at < n; at += 1 + n / 64) {
-        /* Bytes 96 to 103 are the length of the part after the head. The library would read as
-         * many bytes as a wrong length says, so the test does not change these bytes. */
+    /* Bytes 96 to 103 are the length of the part after the head. Only zeros follow this part. */
+    uint64_t end;
+    memcpy(&end, form + 1 + 96, sizeof end);
+    end += 88;
+    for (uintptr_t at = end; at < n; at++) EQ(form[1 + at], 0);
+    for (uintptr_t at = 0; at < end; at += 1 + end / 64) {
+        /* The library would read as many bytes as a wrong length says, so the test does not change
+         * the length. */
         if (at >= 96 && at < 104) continue;
         ytype none = 77;
         form[1 + at] ^= 1;
@@ -142,6 +147,18 @@ int main(void)
     FAILS(INTERNAL, yaksa_pack(ints, 1, none, 0, packed[0], sizeof packed[0], &n, NULL, OP_REPLACE));
     FAILS(INTERNAL, yaksa_unpack(packed[0], 4, ints, 1, none, 0, &n, NULL, OP_REPLACE));
     FAILS(INTERNAL, yaksa_type_free(none));
+    /* MPICH sends the pieces of a type by CMA if its serialized type fits into a header of 800
+     * bytes together with other fields. It must not fit if the pieces are shorter than 1 KiB. */
+    for (intptr_t length = 255; length <= 256; length++) {
+        OK(yaksa_type_create_hvector(40, length, 4096, T_INT, NULL, &t));
+        OK(yaksa_flatten_size(t, &n));
+        EQ(n >= 800, length == 255);
+        EQ(n < 500, length == 256);
+        u = again(t);
+        EQ(pieces(1, u), 40);
+        OK(yaksa_type_free(u));
+        OK(yaksa_type_free(t));
+    }
     char *form = malloc(4096);
     OK(yaksa_flatten_size(T_INT, &n));
     EQ(n <= 4096, 1);
