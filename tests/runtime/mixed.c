@@ -5,8 +5,7 @@
  *   mixed send | put | accumulate
  *
  * The type has gaps. The data are at least 8 KiB in at most 1024 pieces, because MPICH 5 then sends
- * the flattened type together with a message. The pieces have 2 KiB, because ddtc's library keeps
- * shorter ones from being sent in that way. For a put and an accumulate, MPICH always sends the
+ * the flattened type together with a message. For a put and an accumulate, MPICH always sends the
  * type of the target. Rank 1 prints one line. It is "right"; or "error CLASS" if a call returned an
  * error; or "wrong N" if all calls returned success but N elements have wrong values. Rank 0 prints
  * a line only if a call returned an error. A rank that is ended by a library prints nothing. */
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS = 30, LENGTH = 256, STRIDE = 512, ELEMENTS = BLOCKS * STRIDE };
+enum { BLOCKS = 500, LENGTH = 8, STRIDE = 16, ELEMENTS = BLOCKS * STRIDE };
 
 static int first_error = MPI_SUCCESS;
 

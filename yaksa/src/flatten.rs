@@ -19,9 +19,10 @@
 //! nothing. A damaged serialized type of this library is refused with an error code.
 //!
 //! **Length.** MPICH 5 sends a message of 8 KiB and more by CMA (`process_vm_readv`) if the
-//! serialized type fits into a header and has at most 1024 pieces, however short these are. But for
-//! short pieces, packing is faster. So zeros make the serialized type of such a type too long for
-//! the header ([`length`]).
+//! serialized type fits into a header and has at most 1024 pieces, however short these are, although
+//! packing is faster for short pieces. The serialized types of yaksa are longer than those of this
+//! library, and so fit less often. If that of yaksa does not fit, zeros make the serialized type of
+//! this library too long as well ([`length`]), so that MPICH takes the same way as with yaksa.
 
 use std::ffi::{c_int, c_void};
 
@@ -30,7 +31,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::process;
 
 use crate::abi::{Code, Result, export, out, require};
-use crate::node::Facts;
+use crate::node::Node;
 use crate::startup::running;
 use crate::{convert, received, recent};
 
@@ -52,10 +53,10 @@ const HEAD: [u8; HEAD_LENGTH] = head();
 /// Length in bytes of the header of a message in MPICH 5 (`MPIDI_POSIX_MAX_AM_HDR_SIZE`). The header
 /// has further fields, so a serialized type of this length does not fit into it.
 const MPICH_HEADER: usize = 800;
-/// Average length in bytes from which on MPICH may send the pieces of a type by CMA. A piece costs
-/// the kernel about as much as two copies of 1 KiB, which are what packing and unpacking cost more;
-/// docs/for-mpich.md has the figures ("The default").
-const LONG_PIECE: u64 = 1024;
+/// Number of bytes that are left in this header for a serialized type, beside the other fields of
+/// about 96 bytes (`MPIDIG_hdr_t` and `MPIDI_IPC_hdr` for messages, `MPIDIG_put_msg_t` and others
+/// for one-sided operations).
+const HEADER_ROOM: usize = MPICH_HEADER - 96;
 /// Type handle that `yaksa_unflatten` writes if it fails. No type has this handle, so every later
 /// use of the handle is an error.
 const NO_TYPE: u64 = u64::MAX;
@@ -77,14 +78,12 @@ const fn head() -> [u8; HEAD_LENGTH] {
     head
 }
 
-/// Returns the length in bytes of a serialized type with these facts whose wire form has `wire`
-/// bytes. A type whose pieces are shorter than [`LONG_PIECE`] on average has at least
-/// [`MPICH_HEADER`] bytes. The callers of the library store this length in an `int`. So the
-/// function fails with [`Code::NotSupported`] if the length does not fit in an `int`.
-fn length(facts: &Facts, wire: usize) -> Result<usize> {
-    let piece = facts.size.unsigned_abs().checked_div(facts.pieces());
-    let is_short = !facts.contiguous() && piece.is_some_and(|bytes| bytes < LONG_PIECE);
-    let least = if is_short { MPICH_HEADER } else { 0 };
+/// Returns the length in bytes of the serialized type of a node whose wire form has `wire` bytes.
+/// It is at least [`MPICH_HEADER`] if yaksa's serialized type would not fit into the header. The
+/// callers of the library store this length in an `int`. So the function fails with
+/// [`Code::NotSupported`] if the length does not fit in an `int`.
+fn length(node: &Node, wire: usize) -> Result<usize> {
+    let least = if node.yaksa_length(HEADER_ROOM) > HEADER_ROOM { MPICH_HEADER } else { 0 };
     let form = wire.checked_add(HEAD_LENGTH).map(|n| n.max(least));
     form.filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
 }
@@ -153,7 +152,7 @@ export! {
         let size = out(size)?;
         running()?;
         let node = recent::get(number)?;
-        size.set(length(&node.facts, node.datatype()?.wire_size()?)?);
+        size.set(length(&node, node.datatype()?.wire_size()?)?);
         Ok(())
     }
 
@@ -162,7 +161,7 @@ export! {
         running()?;
         let node = recent::get(number)?;
         let wire = node.datatype()?.to_wire()?;
-        let zeros = length(&node.facts, wire.len())? - HEAD_LENGTH - wire.len();
+        let zeros = length(&node, wire.len())? - HEAD_LENGTH - wire.len();
         // The caller of `yaksa_flatten` promises that `flattened` has room for as many bytes as
         // `yaksa_flatten_size` returns for this type. These are the bytes of the head, of the wire
         // form and of the zeros after it, which the three lines below write. `HEAD` and `wire` are
