@@ -49,12 +49,12 @@ impl Transport {
 
     /// Returns true if a run of the matrix of MPI libraries used this transport. `word` is the
     /// entry of the run in the column of transports. The result is valid for MPICH and Intel MPI
-    /// only, which the matrix runs over libfabric unless the word is `shared` or `ucx`.
+    /// only, which the matrix runs over libfabric unless the word is `shared`, `ucx` or `ucx-shared`.
     pub fn is_of(self, word: &str) -> bool {
         match self {
             Transport::Shared => word == "shared",
             Transport::Libfabric => matches!(word, "tcp" | "nodes"),
-            Transport::Ucx => word == "ucx",
+            Transport::Ucx => matches!(word, "ucx" | "ucx-shared"),
         }
     }
 }

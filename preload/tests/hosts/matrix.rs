@@ -9,9 +9,9 @@
 //! * `DDTC_MATRIX`: the libraries, which are folders of wheels.txt, or `FAMILY=ROOT` for a library
 //!   that is installed in ROOT, or `all`. Without the variable, one library is tried, which
 //!   `DDTC_ROTATION` selects.
-//! * `DDTC_TRANSPORTS`: the transports, by default `shared`. Others are `tcp`, `ucx`, `libfabric`
-//!   (Open MPI alone; MPICH and Intel MPI use libfabric with `tcp`), and `nodes`,
-//!   which makes two nodes out of one machine and needs root and `two-nodes up`.
+//! * `DDTC_TRANSPORTS`: the transports, by default `shared`. Others are `tcp`, `ucx`, `ucx-shared`
+//!   (MPICH alone), `libfabric` (Open MPI alone; MPICH and Intel MPI use libfabric with `tcp`), and
+//!   `nodes`, which makes two nodes out of one machine and needs root and `two-nodes up`.
 //! * `DDTC_BLESS`: the verdicts are written into `hosts/src/tried.txt`. Without the variable, each
 //!   kind of calls that ddtc converts must be right.
 
@@ -174,6 +174,7 @@ impl Subject {
                 // Over UCX, the unmodified library waits forever for a message that is too long for
                 // its receive. The flag leaves such messages out of the programs.
                 Transport { flags: &["-DNO_ERRORS"], ..transport("ucx", &OVER_UCX) },
+                Transport { flags: &["-DNO_ERRORS"], ..transport("ucx-shared", &OVER_UCX_IN_MEMORY) },
                 transport("nodes", &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "sockets")]),
             ],
             Host::Intel | Host::IntelStandard => vec![
@@ -228,6 +229,9 @@ struct Transport {
 const NO_LOCAL: (&str, &str) = ("MPIR_CVAR_NOLOCAL", "1");
 /// With these variables, MPICH sends messages by UCX over sockets.
 const OVER_UCX: [(&str, &str); 3] = [NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")];
+/// With these variables, MPICH sends messages by UCX through memory that the ranks share.
+const OVER_UCX_IN_MEMORY: [(&str, &str); 3] =
+    [NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "sm,self")];
 /// With these variables, Open MPI sends messages by UCX over sockets (its component `ucx` of the
 /// framework `pml`). By default the component refuses sockets.
 const OPEN_MPI_OVER_UCX: [(&str, &str); 4] = [
