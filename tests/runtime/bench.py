@@ -104,7 +104,7 @@ def main():
             # after the other.
             for label in ("stock", "ours") if turn % 2 == 0 else ("ours", "stock"):
                 for (row, variant), value in run(o, part, libraries[label]).items():
-                    if variant == "bytes":
+                    if variant == "length":
                         bytes_of[row] = value
                     elif variant == "lists":
                         lists[row, label] = value

@@ -222,7 +222,7 @@ void bench_messages(void)
         double listed = check_message(&j, whole);
         hand_pack(&j);
         say(row, "lists", memcmp(j.packed, j.user + j.l->low, (size_t)j.l->bytes) ? listed : -1);
-        say(row, "bytes", (double)layouts[i].bytes);
+        say(row, "length", (double)layouts[i].bytes);
         double derived = time_of(derived_turn, &j, WARM / 3, 1);
         double hand = better(&j, hand_turn, 1);
         say(row, "mpi", derived / 2);
