@@ -164,7 +164,10 @@ fn a_fork_goes_on_while_another_one_is_held_up() {
     let _alone = alone();
     enter_all();
     let second = || assert!(!fork_is_consistent(), "the child is marked");
-    assert!(AFTER.delays(second, fork_is_consistent), "no thread was in a section");
+    // The thread of an earlier test may still be ending, and enters a section while the fork is held
+    // up. It does so once.
+    let is_consistent = || AFTER.delays(second, fork_is_consistent);
+    assert!(is_consistent() || is_consistent(), "no thread was in a section");
 }
 
 /// Tests the mark of a child process as inconsistent, which a child gets if its fork reached the
