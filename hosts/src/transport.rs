@@ -49,7 +49,8 @@ impl Transport {
 
     /// Returns true if a run of the matrix of MPI libraries used this transport. `word` is the
     /// entry of the run in the column of transports. The result is valid for MPICH and Intel MPI
-    /// only, which the matrix runs over libfabric unless the word is `shared`, `ucx` or `ucx-shared`.
+    /// only, which the matrix runs over libfabric unless the word is `shared`, `ucx` or
+    /// `ucx-shared`.
     pub fn is_of(self, word: &str) -> bool {
         match self {
             Transport::Shared => word == "shared",

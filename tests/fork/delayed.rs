@@ -164,8 +164,8 @@ fn a_fork_goes_on_while_another_one_is_held_up() {
     let _alone = alone();
     enter_all();
     let second = || assert!(!fork_is_consistent(), "the child is marked");
-    // The thread of an earlier test may still be ending, and enters a section while the fork is held
-    // up. It does so once.
+    // The thread of an earlier test may still be ending, and enters a section while the fork is
+    // held up. It does so once.
     let is_consistent = || AFTER.delays(second, fork_is_consistent);
     assert!(is_consistent() || is_consistent(), "no thread was in a section");
 }

@@ -19,10 +19,11 @@
 //! nothing. A damaged serialized type of this library is refused with an error code.
 //!
 //! **Length.** MPICH 5 sends a message of 8 KiB and more by CMA (`process_vm_readv`) if the
-//! serialized type fits into a header and has at most 1024 pieces, however short these are, although
-//! packing is faster for short pieces. The serialized types of yaksa are longer than those of this
-//! library, and so fit less often. If that of yaksa does not fit, zeros make the serialized type of
-//! this library too long as well ([`length`]), so that MPICH takes the same way as with yaksa.
+//! serialized type fits into a header and has at most 1024 pieces, however short these are,
+//! although packing is faster for short pieces. The serialized types of yaksa are longer than those
+//! of this library, and so fit less often. If that of yaksa does not fit, zeros make the serialized
+//! type of this library too long as well ([`length`]), so that MPICH takes the same way as with
+//! yaksa.
 
 use std::ffi::{c_int, c_void};
 
@@ -50,8 +51,8 @@ const NUMBER_AT: usize = 80;
 const NO_NUMBER: u64 = 0xffff_ffff;
 /// First bytes of every serialized type of this library, which make yaksa refuse it.
 const HEAD: [u8; HEAD_LENGTH] = head();
-/// Length in bytes of the header of a message in MPICH 5 (`MPIDI_POSIX_MAX_AM_HDR_SIZE`). The header
-/// has further fields, so a serialized type of this length does not fit into it.
+/// Length in bytes of the header of a message in MPICH 5 (`MPIDI_POSIX_MAX_AM_HDR_SIZE`). The
+/// header has further fields, so a serialized type of this length does not fit into it.
 const MPICH_HEADER: usize = 800;
 /// Number of bytes that are left in this header for a serialized type, beside the other fields of
 /// about 96 bytes (`MPIDIG_hdr_t` and `MPIDI_IPC_hdr` for messages, `MPIDIG_put_msg_t` and others
@@ -139,11 +140,14 @@ unsafe fn wire<'a>(form: *const u8) -> Result<&'a [u8]> {
     require(head == HEAD && start.starts_with(&WIRE_MAGIC))?;
     let claimed = start.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let claimed = usize::try_from(claimed).ok().filter(|&n| n >= WIRE_START).ok_or(Code::Internal)?;
-    require(claimed <= c_int::MAX as usize - HEAD_LENGTH)?;
+    if claimed > c_int::MAX as usize - HEAD_LENGTH {
+        return Err(Code::NotSupported);
+    }
     // SAFETY: the caller promises that `form` points to a whole serialized type, whose wire form
     // begins after the head and has the length `claimed`, and that its bytes stay unchanged.
-    // `claimed` is less than `isize::MAX`, as the line above has checked. The content of the wire form need
-    // not be correct: `Datatype::from_wire` compares its checksum before it makes a datatype.
+    // `claimed` is less than `isize::MAX`, as the lines above have checked. The content of the wire
+    // form need not be correct: `Datatype::from_wire` compares its checksum before it makes a
+    // datatype.
     Ok(unsafe { std::slice::from_raw_parts(form.add(HEAD_LENGTH), claimed) })
 }
 

@@ -319,12 +319,12 @@ impl Sequence {
 }
 
 impl Node {
-    /// Returns about how many bytes the serialized form has that yaksa writes for the same type. The
-    /// sum ends as soon as it is larger than `limit`, so few children are visited.
+    /// Returns about how many bytes the serialized form has that yaksa writes for the same type.
+    /// The sum ends as soon as it is larger than `limit`, so few children are visited.
     ///
     /// A form of yaksa has 136 bytes for each type in the tree, and the arrays of its constructor
-    /// (`yaksa_flatten_size` of MPICH 5.0.1). A subarray has one type more there than here. A resized
-    /// type has not, but it has the same [`Shape`], so both count as two types.
+    /// (`yaksa_flatten_size` of MPICH 5.0.1). A subarray has one type more there than here. A
+    /// resized type has not, but it has the same [`Shape`], so both count as two types.
     pub(crate) fn yaksa_length(&self, limit: usize) -> usize {
         const TYPE: usize = 136;
         let (own, children): (usize, &[Ref]) = match &self.shape {
