@@ -108,6 +108,8 @@ build_mpi_tests() {
     make -C "$top/util" -j "$jobs" && make -C "$top/dtpools" -j "$jobs" || return 1
     sort -u >"$cache/$1-programs"
     for folder in $(cut -d / -f 1 "$cache/$1-programs" | sort -u); do
+        # Some cases name a file of the sources, and run in the folder of the build.
+        find "$cache/source/test/mpi/$folder" -maxdepth 1 -name '*.txt' -exec cp {} "$top/$folder/" \;
         mapfile -t programs < <(sed -n "s,^$folder/,,p" "$cache/$1-programs")
         make -C "$top/$folder" -k -j "$jobs" "${programs[@]}" || echo "note: some programs of $folder could not be built; their cases get the verdict \`not built\`"
     done

@@ -19,11 +19,10 @@
 //! nothing. A damaged serialized type of this library is refused with an error code.
 //!
 //! **Length.** MPICH 5 sends a message of 8 KiB and more by CMA (`process_vm_readv`) if the
-//! serialized type fits into a header and has at most 1024 pieces, however short these are,
-//! although packing is faster for short pieces. The serialized types of yaksa are longer than those
-//! of this library, and so fit less often. If that of yaksa does not fit, zeros make the serialized
-//! type of this library too long as well ([`length`]), so that MPICH takes the same way as with
-//! yaksa.
+//! serialized type fits into a header and has at most 1024 pieces, however short these are, although
+//! packing is faster for short pieces. One-sided operations also take another way if it does not
+//! fit. Serialized types would be shorter here than in yaksa, and so fit more often. Zeros make them
+//! as long as those of yaksa ([`length`]), so that MPICH decides as it does with yaksa.
 
 use std::ffi::{c_int, c_void};
 
@@ -51,13 +50,9 @@ const NUMBER_AT: usize = 80;
 const NO_NUMBER: u64 = 0xffff_ffff;
 /// First bytes of every serialized type of this library, which make yaksa refuse it.
 const HEAD: [u8; HEAD_LENGTH] = head();
-/// Length in bytes of the header of a message in MPICH 5 (`MPIDI_POSIX_MAX_AM_HDR_SIZE`). The
-/// header has further fields, so a serialized type of this length does not fit into it.
+/// Length in bytes of the header of a message in MPICH 5 (`MPIDI_POSIX_MAX_AM_HDR_SIZE`). No
+/// serialized type of this length fits into it, since the header has further fields.
 const MPICH_HEADER: usize = 800;
-/// Number of bytes that are left in this header for a serialized type, beside the other fields of
-/// about 96 bytes (`MPIDIG_hdr_t` and `MPIDI_IPC_hdr` for messages, `MPIDIG_put_msg_t` and others
-/// for one-sided operations).
-const HEADER_ROOM: usize = MPICH_HEADER - 96;
 /// Type handle that `yaksa_unflatten` writes if it fails. No type has this handle, so every later
 /// use of the handle is an error.
 const NO_TYPE: u64 = u64::MAX;
@@ -79,12 +74,12 @@ const fn head() -> [u8; HEAD_LENGTH] {
     head
 }
 
-/// Returns the length in bytes of the serialized type of a node whose wire form has `wire` bytes.
-/// It is at least [`MPICH_HEADER`] if yaksa's serialized type would not fit into the header. The
-/// callers of the library store this length in an `int`. So the function fails with
-/// [`Code::NotSupported`] if the length does not fit in an `int`.
+/// Returns the length in bytes of the serialized type of a node whose wire form has `wire` bytes. It
+/// is at least that of yaksa's serialized type, but longer than [`MPICH_HEADER`] only if the wire
+/// form needs it. The callers of the library store this length in an `int`. So the function fails
+/// with [`Code::NotSupported`] if the length does not fit in an `int`.
 fn length(node: &Node, wire: usize) -> Result<usize> {
-    let least = if node.yaksa_length(HEADER_ROOM) > HEADER_ROOM { MPICH_HEADER } else { 0 };
+    let least = node.yaksa_length(MPICH_HEADER).min(MPICH_HEADER);
     let form = wire.checked_add(HEAD_LENGTH).map(|n| n.max(least));
     form.filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
 }
@@ -102,9 +97,9 @@ fn refuse_foreign(start: [u8; 8]) {
                     all processes of a job must load the same\n";
         // The process ends even if the line cannot be written, so a failure to write it is ignored.
         let _ = process::to_stderr(text.as_bytes());
-        // A handler of this signal may call `exit`, as that of libpsm_infinipath does, which a
-        // libfabric loads. The process then ends like one that has finished, and now and then the
-        // launcher leaves the other ranks, which wait for it forever.
+        // A handler of this signal may call `exit`; the library libpsm_infinipath, which libfabric
+        // may load, has such a handler. The process would then end like one that has finished, and
+        // now and then the launcher would not end the other ranks, which wait for it.
         // SAFETY: `signal` reads no memory. The default action runs no code of this process.
         unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
         std::process::abort();

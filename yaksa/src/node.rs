@@ -33,6 +33,7 @@
 mod compiled;
 mod shared;
 mod tree;
+mod yaksa_form;
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
@@ -319,36 +320,6 @@ impl Sequence {
 }
 
 impl Node {
-    /// Returns about how many bytes the serialized form has that yaksa writes for the same type.
-    /// The sum ends as soon as it is larger than `limit`, so few children are visited.
-    ///
-    /// A form of yaksa has 136 bytes for each type in the tree, and the arrays of its constructor
-    /// (`yaksa_flatten_size` of MPICH 5.0.1). A subarray has one type more there than here. A
-    /// resized type has not, but it has the same [`Shape`], so both count as two types.
-    pub(crate) fn yaksa_length(&self, limit: usize) -> usize {
-        const TYPE: usize = 136;
-        let (own, children): (usize, &[Ref]) = match &self.shape {
-            Shape::Empty | Shape::Named(_) => (TYPE, &[]),
-            Shape::Copies { child, .. } | Shape::Strided { child, .. } => (TYPE, std::slice::from_ref(child)),
-            Shape::Blocks { at, child, .. } => {
-                (TYPE + size_of_val(at.displacements()), std::slice::from_ref(child))
-            }
-            Shape::Listed { blocks, child } => {
-                (TYPE + 2 * size_of_val(blocks.both().0), std::slice::from_ref(child))
-            }
-            Shape::Struct { blocks, children } => (TYPE + 2 * size_of_val(blocks.both().0), children),
-            Shape::Bounded { child } => (2 * TYPE, std::slice::from_ref(child)),
-        };
-        let mut sum = own;
-        for child in children {
-            if sum > limit {
-                break;
-            }
-            sum += child.yaksa_length(limit - sum);
-        }
-        sum
-    }
-
     #[inline(always)]
     fn make(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
         let marks = Marks { depth, alignment, listed: AtomicU16::new(0) };
