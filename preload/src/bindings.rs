@@ -188,7 +188,7 @@ impl Probe {
     /// Removes the request from ddtc's table of requests, and frees the request. `freed`: the
     /// function under test has freed the request already.
     fn end(self, freed: bool) {
-        requests::find_all(std::iter::once(self.handle), Asks::Nothing)
+        requests::find_all(std::iter::once(self.handle), Asks::Ends, |_| ())
             .into_iter()
             .for_each(|found| drop(found.take()));
         if freed {

@@ -308,8 +308,8 @@ unsafe fn failed(staged: Staged, is_unpacked: bool) {
 /// call, which makes a persistent operation. `make` makes the [`Operation`] from the staged
 /// buffers. If ddtc must find out whether the operation is complete right after the call
 /// ([`Operation::may_be_done_at_once`]), and it is, the received bytes are unpacked here. Otherwise
-/// the operation is put into the table of requests. `comm` is the communicator of the operation, or
-/// 0 if it is not known. Returns the return value of the call.
+/// the operation is put into the table of requests. `comm` is the communicator of the operation, 0
+/// if it is not known, or [`requests::NO_COMM`]. Returns the return value of the call.
 ///
 /// # Safety
 /// If anything is staged, `request` must point to writable memory for a handle. `call` must call
@@ -325,7 +325,7 @@ pub(crate) unsafe fn start(
         return staged.sending(call);
     }
     let mut operation = make(staged);
-    operation.comm = comm & host.mask;
+    operation.comm = if comm == requests::NO_COMM { comm } else { comm & host.mask };
     let may_be_done = operation.may_be_done_at_once();
     // The program's handle is set to null before the call. If the handle is still null after the
     // call, the MPI library has made no request, and the handle gets its old value back. The return

@@ -13,8 +13,9 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use ddtc_hosts::abi::Abi;
+use smallvec::SmallVec;
 
-use crate::handles::handle_at;
+use crate::handles::{handle_at, set_handle};
 use crate::host::Host;
 use crate::partial_element::{RefusedMessage, raise_in_status};
 use crate::requests::{self, Asks, Completion, Found, Operations, finish_operation, in_status};
@@ -76,6 +77,21 @@ impl Output {
         Some(self.own.get()).filter(|&own| own != Output::UNWRITTEN)
     }
 
+    /// Writes an integer in place of the call's. Returns false, and writes nothing, if the program
+    /// has passed null.
+    ///
+    /// # Safety
+    /// The program's pointer must be null or point to a number.
+    pub(crate) unsafe fn answer(&self, answer: c_int) -> bool {
+        if self.user.is_null() {
+            return false;
+        }
+        self.own.set(answer);
+        // SAFETY: the pointer is not null, so it points to a number, as the caller promises.
+        unsafe { self.user.write(answer) };
+        true
+    }
+
     /// Returns true if the call has written a flag that is not 0.
     pub(crate) fn is_set(&self) -> bool {
         self.get().is_some_and(|flag| flag != 0)
@@ -92,8 +108,10 @@ pub(crate) struct Batch {
     handles: *const c_void,
     /// Converted operations of the call that are not finished yet.
     operations: Operations,
-    /// Number of the thread on which the call began ([`requests::me`]), or 0 if the call neither
-    /// completes nor frees requests.
+    /// For a call that reports on requests: the array of its handles, with the null handle in place
+    /// of those whose operation a call of another thread holds. `None` if there are none of these.
+    others: Option<Vec<u64>>,
+    /// Number of the thread on which the call began ([`requests::me`]).
     asker: usize,
     answer: Answer,
     /// Errors of messages that ddtc refuses, each with the index of the message's request.
@@ -105,8 +123,8 @@ pub(crate) struct Batch {
 unsafe impl Send for Batch {}
 
 impl Drop for Batch {
-    /// Makes the operations that are not finished visible to calls of other threads again, because
-    /// the call has ended or was abandoned, and these operations are as pending as before the call.
+    /// Releases the operations that are not finished, because the call has ended or was abandoned,
+    /// and these operations are as pending as before the call.
     fn drop(&mut self) {
         requests::release_all(&self.operations, self.asker);
     }
@@ -180,8 +198,8 @@ unsafe fn by_status(abi: &Abi, all: &Statuses, place: Option<usize>) -> Said {
 }
 
 impl Batch {
-    /// Returns the converted operations whose requests a call completes, frees or reports on.
-    /// Returns `None` if the call has none, and is therefore bypassed.
+    /// Returns the converted operations whose requests a call starts, completes, frees or reports
+    /// on. Returns `None` if the call has none, and is therefore bypassed.
     ///
     /// # Safety
     /// `handles` must be null or point to `count` handles, which must stay there until the call
@@ -194,15 +212,35 @@ impl Batch {
     ) -> Option<Batch> {
         let abi = host.abi.filter(|_| requests::live() && !handles.is_null())?;
         requests::drain(host);
+        let mut held = SmallVec::<[usize; 2]>::new();
         // SAFETY: the caller promises that `handles` points to `count` handles.
-        let operations = unsafe { requests::find_all(masked_handles(host, count, handles), asks) };
+        let masked = unsafe { masked_handles(host, count, handles) };
+        let operations = requests::find_all(masked, asks, |index| held.push(index));
         let count = usize::try_from(count).unwrap_or(0);
         let (answer, refused) = (Answer::Nowhere(None), Vec::new());
-        let asker = if asks == Asks::Nothing { 0 } else { requests::me() };
-        if operations.is_empty() {
+        if operations.is_empty() && held.is_empty() {
             return None;
         }
-        Some(Batch { host, abi, count, handles, operations, asker, answer, refused })
+        // SAFETY: the caller promises that `handles` points to `count` handles.
+        let others = (!held.is_empty()).then(|| unsafe { without(host, abi, count, handles, &held) });
+        Some(Batch { host, abi, count, handles, operations, others, asker: requests::me(), answer, refused })
+    }
+
+    /// Returns the operations that are not finished.
+    pub(crate) fn operations(&self) -> &[Found] {
+        &self.operations
+    }
+
+    /// Returns true if the call reports on an operation that a call of another thread holds. The
+    /// operation counts as not complete.
+    pub(crate) fn is_held(&self) -> bool {
+        self.others.is_some()
+    }
+
+    /// Returns the array of handles for the MPI library, without those of operations that a call of
+    /// another thread holds. It may be used as long as the `Batch` lives.
+    pub(crate) fn others(&self) -> *mut c_void {
+        self.others.as_ref().map_or(self.handles, |others| others.as_ptr().cast()).cast_mut()
     }
 
     /// Sets the memory in which the call will report how its operations have ended.
@@ -221,11 +259,6 @@ impl Batch {
     pub(crate) fn status(&self, own: &mut Status, user: *mut c_void) -> *mut c_void {
         let needed = self.operations.iter().any(|found| found.receives);
         if needed { own.unless(self.abi, user) } else { user }
-    }
-
-    /// Returns the first operation that is not finished.
-    pub(crate) fn first(&self) -> Option<Found> {
-        self.operations.first().copied()
     }
 
     /// Returns the statuses that the MPI library is to write in a call on an array of requests.
@@ -288,7 +321,7 @@ impl Batch {
     }
 
     /// Finishes every operation that has ended, with the result that `said` returns for the
-    /// operation. Makes the operations that have not ended visible to calls of other threads again.
+    /// operation. Releases the operations that have not ended.
     ///
     /// # Safety
     /// As [`Batch::end`]. If `said` reports a success, its status must be that of the operation.
@@ -561,8 +594,7 @@ impl Batch {
                 end => unsafe { self.finish_operation(found, end) },
             }
         }
-        // The handler may leave the call. Then other calls complete the pending operations. So the
-        // pending operations are made visible to calls of other threads.
+        // The handler may leave the call. Then other calls complete the pending operations.
         requests::release_all(&self.operations, self.asker);
     }
 }
@@ -602,14 +634,21 @@ impl Places {
     }
 }
 
-/// Returns the converted operations whose requests are in an array of handles, for a call that
-/// neither completes nor frees the requests.
+/// Returns a copy of an array of handles, with the null handle at each index in `held`.
 ///
 /// # Safety
-/// `handles` must be null or point to `count` handles.
-pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) -> Operations {
-    // SAFETY: the caller promises the handles, and the iterator is used up here.
-    requests::find_all(unsafe { masked_handles(host, count, handles) }, Asks::Nothing)
+/// `handles` must point to `count` handles, and each index in `held` must be less than `count`.
+unsafe fn without(host: &Host, abi: &Abi, count: usize, handles: *const c_void, held: &[usize]) -> Vec<u64> {
+    let bytes = count * abi.handle_bytes;
+    let mut copy = vec![0u64; bytes.div_ceil(size_of::<u64>())];
+    let start: *mut c_void = copy.as_mut_ptr().cast();
+    // SAFETY: `handles` points to `bytes` bytes, as the caller promises, and `copy` has at least as
+    // many. Each index is less than `count`, so its handle lies within them.
+    unsafe {
+        start.cast::<u8>().copy_from_nonoverlapping(handles.cast(), bytes);
+        held.iter().for_each(|i| set_handle(host, start.byte_add(i * abi.handle_bytes), host.request_null));
+    }
+    copy
 }
 
 /// Returns an iterator over the `count` request handles at `handles`.

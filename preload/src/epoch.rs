@@ -8,6 +8,7 @@ use crate::hooks::{hook, hooks};
 use crate::host::{self, Host, first_is_gone};
 use crate::profile_cache::KEEPING;
 use crate::reentrancy::Inside;
+use crate::requests::Bound;
 use crate::users::{User, World};
 use crate::{
     comms, eligible, files, measured, overhead_budget, own_types, profile_cache, report, requests, similar,
@@ -98,9 +99,12 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
     if last {
         host.users.ended();
     }
+    let old = requests::bound();
     let code = call();
     if last && code == 0 && host.abi.is_some() {
         guard(requests::unpack_left);
+        // A session that a callback has opened during `call` may have requests of its own.
+        guard(|| requests::end_epoch(old));
     }
     match user {
         _ if code != 0 => host.users.add(user),
@@ -109,7 +113,7 @@ pub(crate) fn finalize(host: &'static Host, user: User, call: impl FnOnce() -> c
     }
     if last && host.users.are_gone() {
         if host.abi.is_some() {
-            requests::end_epoch();
+            requests::end_epoch(Bound::ALL);
             windows::end_epoch();
             // Delete callbacks of the program, such as those of `MPI_COMM_SELF`, ran during `call`
             // and may have used types and communicators.

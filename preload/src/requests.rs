@@ -9,16 +9,25 @@
 //! reason is that the program's error handler may leave that call by an exception or a jump, so
 //! that the call never returns (see [`crate::calls`]). Within the call the MPI library may complete
 //! the request and give its handle to a new request of another thread, for which ddtc has perhaps
-//! staged nothing. So calls of other threads do not find an operation while a call is completing
-//! it, and the completing call itself finds the operation again by a serial number after the MPI
-//! library has returned.
+//! staged nothing. So completing calls of other threads do not find an operation that is not
+//! persistent while a call is completing it, and the completing call itself finds the operation
+//! again by a serial number after the MPI library has returned.
 //!
-//! While a thread unpacks an operation that another thread may be asking about, the operation is
-//! out of the table, and the table has a [`Mark`] for it. Calls of other threads about its request
-//! wait until the mark is gone, so that none of them reports the operation as complete before its
-//! bytes are unpacked.
+//! A thread may call `MPI_Request_get_status` for a request that another thread starts, completes
+//! or frees at the same time. ddtc lets the MPI library carry out only one of the two calls at a
+//! time. Otherwise the received bytes might be unpacked twice, or by nobody, or after the request
+//! was reported as complete. While a call *holds* the operation, because it starts, completes or
+//! frees the request, a report of another thread says that the operation is not complete, without
+//! asking the MPI library. While a call *reports* on the operation, a call that holds it waits. This
+//! is short, because a report does not block.
+//!
+//! While a thread unpacks or starts an operation that another thread may know, the operation is out
+//! of the table, and the table has a [`Mark`] for it. Completing calls of other threads then wait,
+//! and reports say that the operation is not complete.
 //!
 //! No lock is held during a call of the MPI library.
+
+mod freed;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,6 +39,9 @@ use std::time::{Duration, Instant};
 
 use ddtc::internal::process::{SpinGuard, SpinLock, is_inconsistent};
 use smallvec::SmallVec;
+
+use freed::Freed;
+pub(crate) use freed::{drain, finish, finish_freed, free, unpack_left};
 
 use crate::host::{HandleWord, Host};
 use crate::partial_element::RefusedMessage;
@@ -51,34 +63,33 @@ pub(crate) struct Operation {
     /// request is inactive. When a doubtful operation completes, only those bytes are unpacked that
     /// have arrived according to the marks in the staging buffers.
     pub(crate) is_doubtful: bool,
-    /// Number of times that the program has started the operation, if it is persistent.
-    starts: u64,
-    /// True while a call starts the operation. If the program leaves that call by a jump, the field
-    /// stays true until the next start.
-    starting: bool,
-    /// Communicator of the operation; 0 if it is not known (`MPI_Imrecv`) or there is none.
+    /// Communicator of the operation; 0 if it is not known (`MPI_Imrecv`); [`NO_COMM`] for an
+    /// operation on a window.
     pub(crate) comm: u64,
     /// Unique serial number in the table; 0 before the operation is in the table.
     serial: u64,
-    /// Thread ([`me`]) that is in a call which completes or frees the request; 0 if no thread is in
-    /// such a call. During the call the MPI library may already have given the handle to another
-    /// request.
-    asked_by: usize,
-    /// Thread ([`me`]) that is in a call which completes the request, if the operation is
-    /// persistent; 0 if no thread is in such a call. Calls of other threads still find the
-    /// operation.
-    waited_by: usize,
+    /// Thread ([`me`]) that is in a call which starts, completes or frees the request; 0 if no
+    /// thread is in such a call. During the call the MPI library may already have given the handle
+    /// of an operation that is not persistent to another request.
+    held_by: usize,
+    /// True while a call holds the operation to start it.
+    is_starting: bool,
+    /// Threads that are in a call which reports on the request and does not change it.
+    reporters: SmallVec<[usize; 2]>,
 }
+
+/// In place of a communicator: the operation belongs to none. No handle has this value.
+pub(crate) const NO_COMM: u64 = u64::MAX;
 
 /// Effect of an MPI call on the requests whose handles it is passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// The call changes no request (`MPI_Request_get_status`).
-    Nothing,
-    /// The call completes requests (`MPI_Wait`). A persistent request keeps its handle.
-    Completes,
-    /// The call frees requests (`MPI_Request_free`).
-    Frees,
+    /// The call reports on requests and changes none of them (`MPI_Request_get_status`).
+    Reports,
+    /// The call completes or frees requests (`MPI_Wait`, `MPI_Request_free`).
+    Ends,
+    /// The call starts persistent requests (`MPI_Start`).
+    Starts,
 }
 
 impl Operation {
@@ -89,12 +100,11 @@ impl Operation {
             exchange,
             active: !persistent,
             is_doubtful: false,
-            starts: 0,
-            starting: false,
             comm: 0,
             serial: 0,
-            asked_by: 0,
-            waited_by: 0,
+            held_by: 0,
+            is_starting: false,
+            reporters: SmallVec::new(),
         });
         operation.staged.forget_handles();
         operation
@@ -123,18 +133,6 @@ impl Operation {
     pub(crate) fn begin_start(&mut self) {
         self.active = true;
         self.is_doubtful = self.unpacks() && !self.receives();
-        self.starting = true;
-        self.starts += 1;
-    }
-
-    /// Returns true if the operation is complete, according to a call that has reported its request
-    /// as complete and that found the operation as `found`. The request of a persistent operation
-    /// is reported as complete while it is inactive too. For a receive the caller has found out by
-    /// the status that this is not so. For any other operation only the order of the calls shows
-    /// it: no call may have been starting the operation.
-    fn is_complete_for(&self, found: &Found) -> bool {
-        let is_certain = found.receives || !self.starting && !found.starting;
-        self.active && self.starts == found.starts && is_certain
     }
 
     /// Returns true if the operation receives a message. The completion of the operation then reads
@@ -175,6 +173,14 @@ impl Operation {
         unsafe { self.staged.unpack(at) }
     }
 
+    /// Records that a call of this thread no longer holds the operation or reports on it.
+    fn release(&mut self, asker: usize) {
+        if self.held_by == asker {
+            (self.held_by, self.is_starting) = (0, false);
+        }
+        self.reporters.retain(|reporter| *reporter != asker);
+    }
+
     /// Returns true if ddtc must call `MPI_Request_get_status` right after the start, to find out
     /// whether the operation is complete already. MPI libraries give one shared handle to all sends
     /// and collective operations that are complete at once, so an operation that is complete
@@ -193,8 +199,6 @@ pub(crate) struct Found {
     pub(crate) index: usize,
     pub(crate) handle: u64,
     serial: u64,
-    starts: u64,
-    starting: bool,
     pub(crate) persistent: bool,
     pub(crate) active: bool,
     /// True if the operation receives a message ([`Operation::receives`]).
@@ -206,8 +210,8 @@ pub(crate) struct Found {
 impl Found {
     fn new(index: usize, handle: u64, operation: &Operation) -> Found {
         let (receives, unpacks) = (operation.receives(), operation.unpacks());
-        let Operation { persistent, active, serial, starts, starting, .. } = *operation;
-        Found { index, handle, serial, starts, starting, persistent, active, receives, unpacks }
+        let Operation { persistent, active, serial, .. } = *operation;
+        Found { index, handle, serial, persistent, active, receives, unpacks }
     }
 
     /// Takes the operation out of the table. Returns `None` if it was taken out before, by another
@@ -217,15 +221,14 @@ impl Found {
         take(self.handle, self.serial)
     }
 
-    /// Does what [`Found::take`] does if `may` returns true for the operation. Until the returned
-    /// mark is dropped, calls of other threads about the request wait.
-    pub(crate) fn take_marked(self, may: impl FnOnce(&Operation) -> bool) -> Option<(Box<Operation>, Mark)> {
+    /// Does what [`Found::take`] does. Until the returned mark is dropped, the operation counts as
+    /// not complete for reports of other threads, and other calls of other threads wait.
+    pub(crate) fn take_marked(self) -> Option<(Box<Operation>, Mark)> {
         if is_inconsistent() {
             return None;
         }
         let mut table = table_without_mark(|mark| mark.serial == self.serial);
         let table = table.as_mut()?;
-        table.get(self.handle, self.serial).filter(|operation| may(operation))?;
         let operation = table.take(self.handle, self.serial)?;
         table.marks.push(Marked { handle: self.handle, serial: self.serial, thread: me() });
         table.count();
@@ -295,16 +298,6 @@ struct RequestTable {
     serials: u64,
 }
 
-/// Request that the program freed while it was active. The MPI library still has the request.
-struct Freed {
-    handle: u64,
-    operation: Box<Operation>,
-    /// True while a thread calls the MPI library to find out whether the request is complete. If
-    /// the program leaves that call by an exception or a jump, the flag stays true, and no thread
-    /// makes such a call for the request again.
-    asked: bool,
-}
-
 /// Operation that a thread has taken out of the table to unpack or to start it.
 struct Marked {
     handle: u64,
@@ -354,11 +347,6 @@ fn table_without_mark(concerns: impl Fn(&Marked) -> bool) -> SpinGuard<Option<Re
 }
 
 impl RequestTable {
-    fn get(&self, handle: u64, serial: u64) -> Option<&Operation> {
-        let live = self.live.get(&handle).filter(|operation| operation.serial == serial);
-        live.or_else(|| self.displaced.get(&serial)).map(Box::as_ref)
-    }
-
     fn take(&mut self, handle: u64, serial: u64) -> Option<Box<Operation>> {
         match self.live.entry(handle) {
             Entry::Occupied(entry) if entry.get().serial == serial => Some(entry.remove()),
@@ -401,15 +389,28 @@ pub(crate) fn me() -> usize {
     ARRIVED.try_with(|arrived| std::ptr::from_ref(arrived).addr()).unwrap_or(usize::MAX)
 }
 
-/// Returns the operations in the table for the handles of a call. Leaves out operations that a call
-/// of another thread is completing or freeing, because their handles may already belong to other
-/// requests.
+/// Maximum time that a call waits for reports of other threads. A report does not block, but a
+/// program may have left it by a jump, and then nothing shows that it has ended until that thread
+/// calls MPI again.
+const MAX_REPORT_TIME: Duration = Duration::from_secs(1);
+
+/// Returns the operations in the table for the handles of a call. Leaves out operations that are not
+/// persistent and that a call of another thread is completing or freeing, because their handles may
+/// already belong to other requests.
 ///
-/// An operation that this call frees, or completes if the operation is not persistent, is hidden
-/// from calls of other threads from now on, until it is released ([`release_all`]) or put back
-/// ([`put`]). Later calls of this thread still find it, because the thread may leave this call by
+/// If the call changes the requests, it holds the operations from now on, until they are released
+/// ([`release_all`]) or finished. The function first waits until no other thread reports on them.
+/// Later calls of this thread still find the operations, because the thread may leave this call by
 /// an exception or a jump.
-pub(crate) fn find_all(handles: impl Iterator<Item = u64> + Clone, asks: Asks) -> Operations {
+///
+/// If the call reports on the requests, `held` is called with the index of each operation that a
+/// call of another thread holds, unless the operation is inactive and is not being started. These
+/// operations are left out. The call reports on the others until they are released.
+pub(crate) fn find_all(
+    handles: impl Iterator<Item = u64> + Clone,
+    asks: Asks,
+    mut held: impl FnMut(usize),
+) -> Operations {
     let mut found = Operations::new();
     // In an inconsistent child the operations are the parent's, and a thread that the child does
     // not have may hold the lock.
@@ -417,32 +418,59 @@ pub(crate) fn find_all(handles: impl Iterator<Item = u64> + Clone, asks: Asks) -
         return found;
     }
     let (mut arrived, me) = (false, me());
-    let mut table = table_without_mark(|mark| handles.clone().any(|handle| handle == mark.handle));
-    if let Some(table) = table.as_mut() {
-        for (index, handle) in handles.enumerate() {
-            let operation = table.live.get_mut(&handle);
-            if let Some(operation) = operation.filter(|operation| [0, me].contains(&operation.asked_by)) {
-                found.push(Found::new(index, handle, operation));
+    let is_marked = |table: &RequestTable, handle: u64| {
+        table.marks.iter().any(|mark| mark.thread != me && mark.handle == handle)
+    };
+    let mut since = None;
+    loop {
+        let mut guard = table();
+        let Some(table) = guard.as_mut() else { break };
+        let (mut must_wait, mut is_reported) = (false, false);
+        for (index, handle) in handles.clone().enumerate() {
+            if is_marked(table, handle) {
                 match asks {
-                    Asks::Nothing => {}
-                    Asks::Completes if operation.persistent => operation.waited_by = me,
-                    Asks::Completes | Asks::Frees => operation.asked_by = me,
+                    Asks::Reports => held(index),
+                    // A thread that has a mark waits for no other thread, so this wait ends.
+                    Asks::Ends | Asks::Starts => must_wait = true,
                 }
-                arrived |= operation.staged.is_empty();
+                continue;
             }
+            let Some(operation) = table.live.get_mut(&handle) else { continue };
+            let is_held = ![0, me].contains(&operation.held_by);
+            match asks {
+                Asks::Reports if is_held && (operation.active || operation.is_starting) => {
+                    held(index);
+                    continue;
+                }
+                Asks::Reports => operation.reporters.push(me),
+                Asks::Ends | Asks::Starts if is_held && !operation.persistent => continue,
+                Asks::Ends | Asks::Starts => {
+                    (operation.held_by, operation.is_starting) = (me, asks == Asks::Starts);
+                    is_reported |= operation.reporters.iter().any(|&reporter| reporter != me);
+                }
+            }
+            found.push(Found::new(index, handle, operation));
+            arrived |= operation.staged.is_empty();
         }
+        must_wait |= is_reported && since.get_or_insert_with(Instant::now).elapsed() < MAX_REPORT_TIME;
+        if !must_wait {
+            break;
+        }
+        found.clear();
+        arrived = false;
+        drop(guard);
+        std::thread::yield_now();
     }
-    drop(table);
     if arrived {
         let _ = ARRIVED.try_with(|arrived| arrived.set(arrived.get() + 1));
     }
     found
 }
 
-/// Makes operations visible to calls of other threads again. A call of the thread `asker` was to
-/// complete or free these operations, and they are still pending.
+/// Releases operations that a call of the thread `asker` holds or reports on, because the call has
+/// ended or was abandoned. Operations that are finished are not changed.
 pub(crate) fn release_all(operations: &[Found], asker: usize) {
-    if operations.is_empty() || asker == 0 || is_inconsistent() {
+    if operations.is_empty() || is_inconsistent() {
         return;
     }
     let mut table = table();
@@ -450,19 +478,13 @@ pub(crate) fn release_all(operations: &[Found], asker: usize) {
     for found in operations {
         let live = table.live.get_mut(&found.handle).filter(|operation| operation.serial == found.serial);
         if let Some(operation) = live.or_else(|| table.displaced.get_mut(&found.serial)) {
-            for thread in [&mut operation.asked_by, &mut operation.waited_by] {
-                *thread = if *thread == asker { 0 } else { *thread };
-            }
+            operation.release(asker);
         }
     }
 }
 
 /// Puts an operation into the table under `handle`, for the first time or again.
 pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
-    operation.asked_by = 0;
-    if operation.waited_by == me() {
-        operation.waited_by = 0;
-    }
     let mut table = table();
     let table = table.get_or_insert_default();
     if operation.serial == 0 {
@@ -476,18 +498,17 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
     table.count();
 }
 
-/// Records that the call has returned that was to start persistent operations. `is_right` is true
-/// if it is certain that it has started them.
-pub(crate) fn end_start(handles: impl Iterator<Item = u64>, is_right: bool) {
+/// Records that persistent operations were started with success.
+pub(crate) fn are_started(operations: &[Found]) {
     if is_inconsistent() {
         return;
     }
     let mut table = table();
     let Some(table) = table.as_mut() else { return };
-    for handle in handles {
-        if let Some(operation) = table.live.get_mut(&handle) {
-            operation.starting = false;
-            operation.is_doubtful &= !is_right;
+    for found in operations {
+        let operation = table.live.get_mut(&found.handle);
+        if let Some(operation) = operation.filter(|operation| operation.serial == found.serial) {
+            operation.is_doubtful = false;
         }
     }
 }
@@ -495,8 +516,8 @@ pub(crate) fn end_start(handles: impl Iterator<Item = u64>, is_right: bool) {
 /// Takes an operation that has ended out of the table and unpacks the bytes that it has received. A
 /// persistent operation is put back as inactive. An operation whose message is refused before its
 /// request is completed ([`Completion::Seen`]) is put back as active. Does nothing for
-/// [`Completion::Pending`], and for [`Completion::Seen`] unless the operation unpacks bytes and is
-/// certain to be complete. Returns the error if the MPI library would have refused the message.
+/// [`Completion::Pending`], and for [`Completion::Seen`] if the operation unpacks nothing or is
+/// inactive. Returns the error if the MPI library would have refused the message.
 ///
 /// # Safety
 /// The status in `end` must be that of the operation's completion. If `end` is
@@ -507,24 +528,26 @@ pub(crate) unsafe fn finish_operation(
     found: Found,
     end: Completion,
 ) -> Option<RefusedMessage> {
-    let mut own = Status::new();
-    let (mut operation, mark, end) = match end {
+    // Whether a report is about a persistent operation that is active, only the table and, for a
+    // receive, the status show: the request is reported as complete while it is inactive too.
+    // SAFETY: for a receive, the status in `Completion::Seen` is one that the MPI library has
+    // written, as the caller promises.
+    let is_inactive = |at| unsafe { found.receives && host.abi.is_some_and(|abi| status::is_empty(abi, at)) };
+    let (mut operation, mark) = match end {
         Completion::Pending => return None,
+        Completion::Seen(at) if !found.unpacks || !found.active || found.persistent && is_inactive(at) => {
+            release_all(&[found], me());
+            return None;
+        }
         // No other thread may use the request of an operation that is not persistent while a call
         // completes it, so such an operation needs no mark.
-        Completion::Done(_) | Completion::Failed if !found.persistent => (found.take()?, None, end),
-        Completion::Done(_) | Completion::Failed => {
-            let (operation, mark) = found.take_marked(|_| true)?;
-            (operation, Some(mark), end)
-        }
-        Completion::Seen(at) => {
-            // SAFETY: `at` is a status of the call, as the caller promises.
-            let (operation, mark, at) = unsafe { take_reported(host, found, at, &mut own)? };
-            (operation, Some(mark), Completion::Seen(at))
+        Completion::Done(_) | Completion::Failed if !found.persistent => (found.take()?, None),
+        Completion::Done(_) | Completion::Failed | Completion::Seen(_) => {
+            let (operation, mark) = found.take_marked()?;
+            (operation, Some(mark))
         }
     };
-    let (mut refused, seen) = (None, matches!(end, Completion::Seen(_)));
-    let mut again = false;
+    let (mut refused, mut again) = (None, false);
     match end {
         Completion::Failed if operation.active => {
             // SAFETY: the operation has ended, as the caller promises, so the MPI library
@@ -539,60 +562,17 @@ pub(crate) unsafe fn finish_operation(
             if !operation.persistent {
                 refused = refused.map(|refused| refused.of_request(host));
             }
-            // Open MPI reports a request as complete, with an empty message, as soon as another
-            // thread waits for it. So the call of that thread unpacks the message again.
-            let is_waited_for = ![0, me()].contains(&operation.waited_by);
-            again = seen && (refused.is_some() || is_waited_for);
+            again = refused.is_some() && matches!(end, Completion::Seen(_));
         }
         Completion::Failed | Completion::Pending => {}
     }
     if operation.persistent || again {
         operation.active = again;
+        operation.release(me());
         put(found.handle, operation);
     }
     drop(mark);
     refused
-}
-
-/// Takes out an operation that a call has reported as complete, with the status `at`, but has not
-/// completed. Returns the operation, its mark, and the status with which it is complete, which is
-/// `at` or `own`. Returns `None` if the operation unpacks nothing, if it is not certain that it is
-/// complete, or if its bytes are unpacked already.
-///
-/// # Safety
-/// If the operation receives a message, `at` must point to the status that the call has written.
-/// The request must not be freed.
-unsafe fn take_reported(
-    host: &Host,
-    mut found: Found,
-    mut at: *mut c_void,
-    own: &mut Status,
-) -> Option<(Box<Operation>, Mark, *mut c_void)> {
-    let abi = host.abi.filter(|_| found.unpacks)?;
-    loop {
-        // The status of an inactive request is empty.
-        // SAFETY: for a receive, `at` points to a status that the MPI library has written.
-        if found.persistent && found.receives && unsafe { status::is_empty(abi, at) } {
-            return None;
-        }
-        let mut starts = None;
-        let taken = found.take_marked(|operation| {
-            starts = Some(operation.starts);
-            operation.is_complete_for(&found)
-        });
-        if let Some((operation, mark)) = taken {
-            return Some((operation, mark, at));
-        }
-        found.starts = starts.filter(|&starts| found.receives && starts != found.starts)?;
-        // Another thread has started the receive during the call. The status may be that of the
-        // message before this start, or of the one after it. So the MPI library is asked again.
-        at = (&raw mut *own).cast();
-        // SAFETY: the request is not freed, as the caller promises, and `own` is large enough for a
-        // status of any ABI.
-        if !unsafe { answers(host, found.handle, at) } {
-            return None;
-        }
-    }
 }
 
 /// Returns true if a request is complete according to `MPI_Request_get_status` of the MPI library.
@@ -648,136 +628,6 @@ pub(crate) unsafe fn inactive(host: &Host, handle: HandleWord) -> bool {
     unsafe { answers(host, handle, at) && host.abi.is_some_and(|abi| status::is_empty(abi, at)) }
 }
 
-/// Records that the program has freed an active request. ddtc frees the request in the MPI library
-/// only after the request has completed ([`drain`]), or before finalization ([`finish`]).
-pub(crate) fn free(found: Found) {
-    let Some(operation) = found.take() else { return };
-    let mut table = table();
-    let table = table.get_or_insert_default();
-    table.freed.push(Freed { handle: found.handle, operation, asked: false });
-    table.count();
-}
-
-/// Looks for requests that the program freed while they were active and that have completed since.
-/// Unpacks the received bytes of these requests, and frees the requests in the MPI library. Returns
-/// the number of freed requests that this call has found to be pending. Requests that another
-/// thread is testing meanwhile are not counted. The MPI library may raise the error of a freed
-/// request during this call, so the program's error handler may run.
-#[inline]
-pub(crate) fn drain(host: &'static Host) -> usize {
-    if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
-}
-
-/// Searches `RequestTable::freed`, from index `from` on, for the first request whose `asked` is
-/// false, so that no other thread calls the MPI library about this request. Sets `asked`, and
-/// returns the index, the handle and the serial number.
-fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
-    let mut table = table();
-    let freed = &mut table.as_mut()?.freed;
-    let (at, next) = freed.iter_mut().enumerate().skip(from).find(|(_, freed)| !freed.asked)?;
-    next.asked = true;
-    Some((at, next.handle, next.operation.serial))
-}
-
-/// Records whether the freed request with this serial number is pending, according to the MPI
-/// library. If the request is pending, another thread may call the MPI library about it again.
-/// Otherwise the request is taken out of the table, and its operation is returned.
-fn answered(serial: u64, is_pending: bool) -> Option<Box<Operation>> {
-    let mut table = table();
-    let table = table.as_mut()?;
-    let at = table.freed.iter().position(|freed| freed.operation.serial == serial)?;
-    if is_pending {
-        table.freed[at].asked = false;
-        return None;
-    }
-    let freed = table.freed.swap_remove(at);
-    table.count();
-    Some(freed.operation)
-}
-
-/// Does the work of [`drain`] if there are freed requests.
-#[cold]
-fn drain_some(host: &'static Host) -> usize {
-    let (Some(_), Some(test)) = (host.abi, host.f.test) else {
-        // ddtc converts no calls of this MPI library, so the freed requests are those of another
-        // MPI library in the process.
-        return 0;
-    };
-    let mut own = Status::new();
-    let at: *mut c_void = (&raw mut own).cast();
-    let (mut pending, mut from) = (0, 0);
-    while let Some((place, handle, serial)) = next_freed(from) {
-        let (mut word, mut flag): (HandleWord, c_int) = (handle, 0);
-        // SAFETY: the program has freed this request by `MPI_Request_free`, which ddtc did not pass
-        // on, so the MPI library still has the request. `word` has room for a handle of any ABI,
-        // `at` points to memory for a status of any ABI.
-        let code = unsafe { test((&raw mut word).cast(), &raw mut flag, at) };
-        let now = word & host.mask;
-        let is_pending = code == 0 && flag == 0;
-        let Some(operation) = answered(serial, is_pending) else {
-            (pending, from) = (pending + 1, place + 1);
-            continue;
-        };
-        from = place;
-        if code == 0 {
-            // If ddtc refuses the message, no call can return the error to the program, because the
-            // program has given the request up.
-            // SAFETY: `at` points to the status with which `test` has completed the request. The
-            // program's buffer belongs to the operation until the operation has completed.
-            let _ = unsafe { operation.unpack_completed(host, at) };
-        // SAFETY: `now` is the handle as `test` has left it, so it is null or the handle of a
-        // request that is not freed, and no other thread frees the request.
-        } else if unsafe { has_ended(host, now, operation.persistent) } {
-            // SAFETY: `test` has ended the operation with an error, so the MPI library no longer
-            // writes to the staging buffer. The program's buffer belongs to the operation until
-            // the operation has completed.
-            unsafe { operation.staged.unpack_truncated() };
-        } else {
-            // The operation goes on after the error. Testing it again would raise the same error
-            // again, and the program has given the request up, so no thread tests it any more. The
-            // MPI library keeps the request: Open MPI 5.0.11 ends the job if the operation of a
-            // freed request completes after such an error.
-            operation.staged.retire();
-            continue;
-        }
-        if now != host.request_null {
-            // SAFETY: `test` has left the handle valid. The program has given the request up, and
-            // `answered` has taken its operation out of the table, so nobody else uses the handle.
-            unsafe { release(host, handle) };
-        }
-    }
-    pending
-}
-
-/// Frees a request in the MPI library by its `MPI_Request_free`.
-///
-/// # Safety
-/// The handle must be that of a request of the MPI library that is not freed, and nobody else may
-/// use the handle any more.
-unsafe fn release(host: &Host, handle: u64) {
-    let mut handle: HandleWord = handle;
-    if let Some(request_free) = host.f.request_free {
-        // SAFETY: the caller promises the handle; a `HandleWord` has room for a handle of any ABI.
-        unsafe { request_free((&raw mut handle).cast()) };
-    }
-}
-
-/// Completes the requests of a communicator that the program freed while they were active. Called
-/// before the program disconnects the communicator: the MPI library would wait for the requests,
-/// which are complete for it only after [`drain`] has freed them.
-///
-/// A request whose communicator is not known is one of `MPI_Imrecv`. It is waited for too, because
-/// its message is on its way, so that it completes whatever this process does next.
-pub(crate) fn finish_freed(host: &'static Host, comm: u64) {
-    let is_left = || {
-        let of_comm = |freed: &Freed| [0, comm].contains(&freed.operation.comm);
-        table().as_ref().is_some_and(|table| table.freed.iter().any(of_comm))
-    };
-    while is_left() {
-        drain(host);
-    }
-}
-
 /// Handles and serial numbers of persistent operations.
 pub(crate) type Persistent = SmallVec<[(u64, u64); 2]>;
 
@@ -797,67 +647,31 @@ pub(crate) fn forget(operations: Persistent) {
     }
 }
 
-/// Maximum time that finalization waits for requests that the program freed while they were active.
-/// The wait is limited because their messages may never come. The MPI library's own finalization
-/// may return all the same.
-const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
-
-/// Completes the requests that the program freed while they were active. Called before the MPI
-/// library is finalized. After [`MAX_DRAIN_TIME`] the requests that are still pending are left to
-/// the MPI library.
-pub(crate) fn finish(host: &'static Host) {
-    if !live() {
-        return;
-    }
-    let start = Instant::now();
-    while drain(host) > 0 {
-        if start.elapsed() > MAX_DRAIN_TIME {
-            leave(host);
-        }
-    }
+/// Returns a bound that separates the operations that are in the table from later ones.
+pub(crate) fn bound() -> Bound {
+    Bound(table().as_ref().map_or(0, |table| table.serials))
 }
 
-/// Frees the requests that have not completed in the MPI library, as the program wanted, and keeps
-/// their operations. The MPI library still receives their messages, as far as it does so without
-/// ddtc, and [`unpack_left`] unpacks them after the finalization. The receives are not cancelled,
-/// because their senders would then wait for ever. Requests that another thread is testing are left
-/// as they are.
-#[cold]
-fn leave(host: &'static Host) {
-    while let Some((_, handle, serial)) = next_freed(0) {
-        let Some(operation) = answered(serial, false) else { continue };
-        table().get_or_insert_default().left.push(*operation);
-        // SAFETY: the program has freed the request, and ddtc has not freed it in the MPI library,
-        // so the handle is valid. `answered` has taken the request out of `RequestTable::freed`, so
-        // nobody else uses the handle.
-        unsafe { release(host, handle) };
-    }
+/// Largest serial number of some operations.
+pub(crate) struct Bound(u64);
+
+impl Bound {
+    /// Bound of all operations.
+    pub(crate) const ALL: Bound = Bound(u64::MAX);
 }
 
-/// Unpacks the messages of requests that the program freed and that have come completely while the
-/// MPI library was finalized. Called after that.
-pub(crate) fn unpack_left() {
-    let left = table().as_mut().map(|table| std::mem::take(&mut table.left));
-    for operation in left.into_iter().flatten() {
-        // SAFETY: the MPI library was finalized, so the operation has ended or may have failed. The
-        // program's buffer belongs to the operation until the finalization returns, because the
-        // program cannot find out earlier that the message has come.
-        unsafe { operation.staged.unpack_truncated() };
-        // A session whose opening ddtc has not seen may go on, and the operation may still use its
-        // staging buffers. So the buffers are never freed.
-        std::mem::forget(operation);
-    }
-}
-
-/// Forgets all operations. Called after the MPI library was finalized for its last user. From then
-/// on the handles of requests have no meaning, and no call can complete the remaining operations.
-pub(crate) fn end_epoch() {
-    if let Some(table) = table().take() {
-        RequestTable::default().count();
-        // A session whose opening ddtc has not seen may go on, and its operations may still use
-        // their staging buffers. So the buffers are never freed.
-        std::mem::forget(table);
-    }
+/// Forgets all operations up to a bound. Called after the MPI library was finalized for its last
+/// user. From then on the handles of their requests have no meaning, and no call can complete them.
+pub(crate) fn end_epoch(Bound(last): Bound) {
+    let mut table = table();
+    let Some(table) = table.as_mut() else { return };
+    let old: Vec<_> = table.live.extract_if(|_, operation| operation.serial <= last).collect();
+    let displaced: Vec<_> = table.displaced.extract_if(|serial, _| *serial <= last).collect();
+    // The operations may still use their staging buffers, because a session whose opening ddtc has
+    // not seen may go on. So the buffers are never freed.
+    std::mem::forget((old, displaced));
+    freed::forget(&mut table.freed, last);
+    table.count();
 }
 
 /// Returns true if the class of an error code is `MPI_ERR_IN_STATUS`.

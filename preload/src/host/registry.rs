@@ -272,7 +272,9 @@ fn is_waiting(host: &Host) -> bool {
 /// record that serves the library from now on. It is a new record if the library was waiting for
 /// its initialization. The library then counts as the first one, unless another library does so.
 pub(crate) fn initialized(host: &'static Host) -> &'static Host {
-    if !is_waiting(host) {
+    // A record that is not found was waiting. Another thread may have replaced it already, because
+    // it has initialized the library for another user at the same time.
+    if OTHERS.lock().iter().copied().chain(FIRST.get()).any(|found| std::ptr::eq(found, host)) {
         return host;
     }
     let Some(scope) = find_scope(c"PMPI_Type_commit") else { return host };

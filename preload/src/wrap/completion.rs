@@ -63,7 +63,7 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
     // the call, and `status` points to a status or is `MPI_STATUS_IGNORE`. `at` is the status that
     // the MPI library writes for this request.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, request, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, 1, request, Asks::Ends) else {
             return wait(request, status);
         };
         let mut own = Status::new();
@@ -86,7 +86,7 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
     // the call, `flag` is null or points to a number, and `status` points to a status or is
     // `MPI_STATUS_IGNORE`. If the flag is set, the MPI library has written `at` for this request.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, request, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, 1, request, Asks::Ends) else {
             return test(request, flag, status);
         };
         let mut own = Status::new();
@@ -121,9 +121,9 @@ unsafe fn is_set(flag: *const c_int) -> bool {
 ///
 /// # Safety
 /// `index` must be null or point to a number.
-unsafe fn is_at(index: *const c_int, i: usize) -> bool {
+unsafe fn is_at(index: *const c_int, i: c_int) -> bool {
     // SAFETY: the caller promises that `index` is null or points to a number.
-    unsafe { index.as_ref() }.is_some_and(|&index| index == i as c_int)
+    unsafe { index.as_ref() }.is_some_and(|&index| index == i)
 }
 
 /// # Safety
@@ -136,7 +136,7 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
     // to a status or is `MPI_STATUS_IGNORE`. `at` is the status that the MPI library writes for the
     // request whose index it returns.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Ends) else {
             return waitany(count, requests, index, status);
         };
         let mut own = Status::new();
@@ -145,7 +145,9 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
             batch,
             Answer::One,
             || waitany(count, requests, index, at),
-            |batch, code| batch.finish_one(code, |found| Said::any(code, is_at(index, found.index), at)),
+            |batch, code| {
+                batch.finish_one(code, |found| Said::any(code, is_at(index, found.index as c_int), at))
+            },
         )
     }
 }
@@ -166,7 +168,7 @@ unsafe fn testany(
     // `status` points to a status or is `MPI_STATUS_IGNORE`. If the flag is set, `at` is the status
     // that the MPI library has written for the request whose index it returns.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Ends) else {
             return testany(count, requests, index, flag, status);
         };
         let mut own = Status::new();
@@ -177,7 +179,7 @@ unsafe fn testany(
             || testany(count, requests, index, flag, at),
             |batch, code| {
                 let any = code != 0 || is_set(flag);
-                batch.finish_one(code, |found| Said::any(code, any && is_at(index, found.index), at))
+                batch.finish_one(code, |found| Said::any(code, any && is_at(index, found.index as c_int), at))
             },
         )
     }
@@ -192,7 +194,7 @@ unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) ->
     // `count` handles during the call, and `statuses` points to `count` statuses or is
     // `MPI_STATUSES_IGNORE`. The MPI library writes the statuses at `at`.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Ends) else {
             return waitall(count, requests, statuses);
         };
         let all = batch.statuses(statuses);
@@ -215,7 +217,7 @@ unsafe fn testall(count: c_int, requests: *mut c_void, flag: *mut c_int, statuse
     // `count` handles during the call, `flag` is null or points to a number, and `statuses` points
     // to `count` statuses or is `MPI_STATUSES_IGNORE`. The MPI library writes the statuses at `at`.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Ends) else {
             return testall(count, requests, flag, statuses);
         };
         let all = batch.statuses(statuses);
@@ -245,7 +247,7 @@ unsafe fn waitsome(
     // null or points to `incount` numbers, and `statuses` points to `incount` statuses or is
     // `MPI_STATUSES_IGNORE`. The MPI library writes the statuses at `at`.
     unsafe {
-        let Some(batch) = Batch::find(host, incount, requests, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, incount, requests, Asks::Ends) else {
             return waitsome(incount, requests, outcount, indices, statuses);
         };
         let statuses = batch.statuses(statuses);
@@ -275,7 +277,7 @@ unsafe fn testsome(
     // null or points to `incount` numbers, and `statuses` points to `incount` statuses or is
     // `MPI_STATUSES_IGNORE`. The MPI library writes the statuses at `at`.
     unsafe {
-        let Some(batch) = Batch::find(host, incount, requests, Asks::Completes) else {
+        let Some(batch) = Batch::find(host, incount, requests, Asks::Ends) else {
             return testsome(incount, requests, outcount, indices, statuses);
         };
         let statuses = batch.statuses(statuses);
@@ -301,10 +303,13 @@ unsafe fn request_get_status(request: HandleWord, flag: *mut c_int, status: *mut
     // status or is `MPI_STATUS_IGNORE`. If the flag is set, the MPI library has written `at` for
     // this request.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, handle, Asks::Nothing) else {
+        let Some(batch) = Batch::find(host, 1, handle, Asks::Reports) else {
             return get_status(request, flag, status);
         };
         let flag = Output::new(flag);
+        if batch.is_held() && flag.answer(0) {
+            return 0;
+        }
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
         completing(
@@ -336,19 +341,27 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_any(
     // numbers, and `status` points to a status or is `MPI_STATUS_IGNORE`. If the flag is set, `at`
     // is the status that the MPI library has written for the request whose index it returns.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests, Asks::Nothing) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Reports) else {
             return get_status(count, requests, index, flag, status);
         };
         let flag = Output::new(flag);
         let mut own = Status::new();
         let at = batch.status(&mut own, status);
+        let (is_held, others, undefined) = (batch.is_held(), batch.others(), batch.abi.constants.undefined);
         completing(
             batch,
             Answer::Nowhere(None),
-            || flag.written_by(|flag| get_status(count, requests, index, flag, at)),
+            || {
+                let code = flag.written_by(|flag| get_status(count, others, index, flag, at));
+                // All other requests are null or inactive.
+                if is_held && code == 0 && flag.is_set() && is_at(index, undefined) {
+                    flag.answer(0);
+                }
+                code
+            },
             |batch, code| {
                 let any = code == 0 && flag.is_set();
-                batch.unpack_one_reported(code, |i| (any && is_at(index, i)).then_some(at))
+                batch.unpack_one_reported(code, |i| (any && is_at(index, i as c_int)).then_some(at))
             },
         )
     }
@@ -373,10 +386,13 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_all(
     // `statuses` points to `count` statuses or is `MPI_STATUSES_IGNORE`. If the flag is set, the
     // MPI library has written the statuses at `at`.
     unsafe {
-        let Some(batch) = Batch::find(host, count, requests, Asks::Nothing) else {
+        let Some(batch) = Batch::find(host, count, requests, Asks::Reports) else {
             return get_status(count, requests, flag, statuses);
         };
         let flag = Output::new(flag);
+        if batch.is_held() && flag.answer(0) {
+            return 0;
+        }
         let all = batch.statuses(statuses);
         let at = all.at;
         completing(
@@ -409,16 +425,24 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_some(
     // statuses or is `MPI_STATUSES_IGNORE`. After a success the MPI library has written `outcount`
     // indices, and their statuses at `at`.
     unsafe {
-        let Some(batch) = Batch::find(host, incount, requests, Asks::Nothing) else {
+        let Some(batch) = Batch::find(host, incount, requests, Asks::Reports) else {
             return get_status(incount, requests, outcount, indices, statuses);
         };
         let outcount = Output::new(outcount);
         let all = batch.statuses(statuses);
-        let at = all.at;
+        let (at, undefined) = (all.at, batch.abi.constants.undefined);
+        let (is_held, others) = (batch.is_held(), batch.others());
         completing(
             batch,
             Answer::Nowhere(Some(all)),
-            || outcount.written_by(|outcount| get_status(incount, requests, outcount, indices, at)),
+            || {
+                let code = outcount.written_by(|outcount| get_status(incount, others, outcount, indices, at));
+                // All other requests are null or inactive.
+                if is_held && code == 0 && outcount.get() == Some(undefined) {
+                    outcount.answer(0);
+                }
+                code
+            },
             |batch, code| {
                 let count = if code == 0 { outcount.get().unwrap_or(0) } else { 0 };
                 batch.unpack_some_reported(code, count, indices)
@@ -436,14 +460,14 @@ pub unsafe extern "C-unwind" fn MPI_Request_free(request: *mut c_void) -> c_int 
     // SAFETY: the caller promises that `request` points to a handle during the call, or is null,
     // which the MPI library refuses and for which `Batch::find` returns `None`.
     unsafe {
-        let Some(batch) = Batch::find(host, 1, request, Asks::Frees) else { return request_free(request) };
-        let Some(found) = batch.first() else { return request_free(request) };
+        let Some(batch) = Batch::find(host, 1, request, Asks::Ends) else { return request_free(request) };
+        let Some(&found) = batch.operations().first() else { return request_free(request) };
         if found.active {
             // The MPI library keeps the request until its operation has completed, because ddtc
             // must find out when the received bytes can be unpacked. The program gets the null
             // handle, as if the request were freed.
-            drop(batch);
             requests::free(found);
+            drop(batch);
             set_handle(host, request, host.request_null);
             requests::drain(host);
             return 0;

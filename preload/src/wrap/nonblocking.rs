@@ -8,14 +8,14 @@ use ddtc::internal::count::Count;
 use ddtc_hosts::tried::Kind;
 
 use crate::bindings::{covered, may_be_covered};
-use crate::call_memory::{handlers_begun, start};
-use crate::completing::{found, masked_handles};
+use crate::call_memory::{completing, handlers_begun, start};
+use crate::completing::{Answer, Batch};
 use crate::eligible;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing, sender_of};
 use crate::host::{Host, host};
 use crate::partial_element::Origin;
-use crate::requests::{self, Operation};
+use crate::requests::{self, Asks, Operation};
 use crate::signatures::{Handle, In, Int, Out};
 use crate::staged::Staged;
 use crate::user_buffer::UserBuffer;
@@ -406,16 +406,16 @@ unsafe fn started(
     call: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: `handles` points to `count` handles or is null, as the caller promises.
-    let operations = unsafe { found(host, count, handles) };
+    let Some(batch) = (unsafe { Batch::find(host, count, handles, Asks::Starts) }) else { return call() };
     let mut are_doubtful = false;
-    for found in &operations {
+    for found in batch.operations() {
         // An operation that the table has as active may be inactive all the same, because an
         // earlier call has ended it with an error but has not reported the error.
         // `MPI_Request_get_status` then returns an empty status. For a receive that is complete,
         // but not yet completed by the program, the status has the source of the message.
         // SAFETY: the program starts this request, so the request is not freed.
         let is_inactive = !found.active || unsafe { requests::inactive(host, found.handle) };
-        let Some((mut operation, mark)) = found.take_marked(|_| true) else { continue };
+        let Some((mut operation, mark)) = found.take_marked() else { continue };
         if is_inactive {
             // SAFETY: by starting the operation the program gives its buffers to the operation, so
             // they can be read.
@@ -426,16 +426,13 @@ unsafe fn started(
         requests::put(found.handle, operation);
         drop(mark);
     }
-    // The program's error handler may leave `call` by a jump, so nothing may be left to drop.
-    drop(operations);
     let handlers = handlers_begun();
-    let code = call();
-    if are_doubtful {
+    completing(batch, Answer::Nowhere(None), call, |batch, code| {
         // MPICH returns success for a refused start after an error handler of the program has
         // returned.
-        let is_right = code == 0 && handlers_begun() == handlers;
-        // SAFETY: `handles` points to `count` handles or is null, as the caller promises.
-        requests::end_start(unsafe { masked_handles(host, count, handles) }, is_right);
-    }
-    code
+        if are_doubtful && code == 0 && handlers_begun() == handlers {
+            requests::are_started(batch.operations());
+        }
+        code
+    })
 }

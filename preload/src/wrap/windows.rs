@@ -185,7 +185,7 @@ pub(super) unsafe fn rput<N: Count>(
     // that `o` is the program's origin or the staging buffer that replaces it.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Put, forms.max_bytes::<N>(), request);
-        start(host, (request, 0), staged, Operation::once, || {
+        start(host, (request, requests::NO_COMM), staged, Operation::once, || {
             forward!(
                 N,
                 forms,
@@ -223,7 +223,7 @@ pub(super) unsafe fn rget<N: Count>(
     // that `o` is the program's origin or the staging buffer that replaces it.
     unsafe {
         let (staged, o) = operands.requested(host, Call::Get, forms.max_bytes::<N>(), request);
-        start(host, (request, 0), staged, Operation::once, || {
+        start(host, (request, requests::NO_COMM), staged, Operation::once, || {
             forward!(
                 N,
                 forms,
