@@ -111,7 +111,8 @@ pub(crate) struct Batch {
     /// For a call that reports on requests: the array of its handles, with the null handle in place
     /// of those whose operation a call of another thread holds. `None` if there are none of these.
     others: Option<Vec<u64>>,
-    /// Number of the thread on which the call began ([`requests::me`]).
+    /// Number of the thread on which the call began ([`requests::me`]). 0 once the operations were
+    /// released for an error handler, after which the thread may hold them in another call.
     asker: usize,
     answer: Answer,
     /// Errors of messages that ddtc refuses, each with the index of the message's request.
@@ -126,7 +127,7 @@ impl Drop for Batch {
     /// Releases the operations that are not finished, because the call has ended or was abandoned,
     /// and these operations are as pending as before the call.
     fn drop(&mut self) {
-        requests::release_all(&self.operations, self.asker);
+        self.release();
     }
 }
 
@@ -241,6 +242,10 @@ impl Batch {
     /// another thread holds. It may be used as long as the `Batch` lives.
     pub(crate) fn others(&self) -> *mut c_void {
         self.others.as_ref().map_or(self.handles, |others| others.as_ptr().cast()).cast_mut()
+    }
+
+    fn release(&mut self) {
+        requests::release_all(&self.operations, std::mem::take(&mut self.asker));
     }
 
     /// Sets the memory in which the call will report how its operations have ended.
@@ -560,7 +565,7 @@ impl Batch {
     /// The call must be under way on this thread.
     pub(crate) unsafe fn finish_for_handler(&mut self) {
         if let Answer::Nowhere(_) = self.answer {
-            return requests::release_all(&self.operations, self.asker);
+            return self.release();
         }
         for found in std::mem::take(&mut self.operations) {
             // SAFETY: handles, statuses, count and indices are arguments of the call, so their
@@ -595,7 +600,7 @@ impl Batch {
             }
         }
         // The handler may leave the call. Then other calls complete the pending operations.
-        requests::release_all(&self.operations, self.asker);
+        self.release();
     }
 }
 

@@ -468,9 +468,9 @@ pub(crate) fn find_all(
 }
 
 /// Releases operations that a call of the thread `asker` holds or reports on, because the call has
-/// ended or was abandoned. Operations that are finished are not changed.
+/// ended or was abandoned. Operations that are finished are not changed, and none is if `asker` is 0.
 pub(crate) fn release_all(operations: &[Found], asker: usize) {
-    if operations.is_empty() || is_inconsistent() {
+    if operations.is_empty() || asker == 0 || is_inconsistent() {
         return;
     }
     let mut table = table();
