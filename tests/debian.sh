@@ -3,7 +3,7 @@
 # Functions for tests that build MPI libraries from sources: `once` does a step of a build only if it
 # was not done before, `need_packages` installs Debian packages, `source_package` fetches and unpacks
 # a source package of Debian, and `unpack` unpacks an archive.
-# The scripts tests/runtime.sh, tests/mpich-cma.sh, tests/openmpi.sh and tests/openmpi/suites.sh source
+# The scripts tests/runtime.sh, mpich-cma.sh, mpich-ch3.sh, openmpi.sh and openmpi/suites.sh source
 # this file. They must define the variable $cache, a folder, and the functions `fail` and `step` before.
 
 # Runs a step of a build, unless an earlier run completed it: once NAME WORDS COMMAND.. When COMMAND
@@ -21,6 +21,15 @@ once() {
         fail "the step $name failed: above is the end of its output, all of which is in $cache/$name.log"
     fi
     printf '%s\n' "$words" >"$cache/$name.done"
+}
+
+# Makes the folder $cache, turns $cache into an absolute path, and takes the folder's lock until the
+# script ends. $1 is the name of the variable that chooses the folder.
+take_cache() {
+    mkdir -p "$cache"
+    cache=$(cd "$cache" && pwd)
+    exec 9>"$cache/lock"
+    flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in $1"
 }
 
 # Makes the folder $cache ready for other sources than those that it has: removes the stamps of all

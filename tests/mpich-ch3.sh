@@ -24,10 +24,7 @@ case ${1-} in /*) archive=$1 ;; *) archive=$OLDPWD/${1-} ;; esac
 . tests/debian.sh
 cache=${DDTC_MPICH_CH3_CACHE:-$(folder_of_archive "$archive" ddtc-mpich-ch3)}
 jobs=${DDTC_MPICH_CH3_JOBS:-$(nproc)}
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
-exec 9>"$cache/lock"
-flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_MPICH_CH3_CACHE"
+take_cache DDTC_MPICH_CH3_CACHE
 
 options=(--with-device=ch3:nemesis --disable-fortran --disable-cxx --enable-fast=O2 --disable-static)
 

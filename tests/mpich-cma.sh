@@ -35,10 +35,7 @@ packaging=$PWD/packaging/mpich
 . "$here/../debian.sh"
 cache=${DDTC_MPICH_CMA_CACHE:-$(folder_of_archive "$archive" ddtc-mpich-cma)}
 jobs=$(nproc)
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
-exec 9>"$cache/lock"
-flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_MPICH_CMA_CACHE"
+take_cache DDTC_MPICH_CMA_CACHE
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
 # shellcheck source=tests/runtime/both.sh

@@ -75,11 +75,8 @@ cache=$target/ddtc-openmpi
 [ -z "$archive" ] || cache=$(folder_of_archive "$archive" "ddtc-openmpi${movers:+-movers}")
 cache=${DDTC_OPENMPI_CACHE:-$cache}
 jobs=${DDTC_OPENMPI_JOBS:-$(nproc)}
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
+take_cache DDTC_OPENMPI_CACHE
 ours=$cache/ours
-exec 9>"$cache/lock"
-flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_OPENMPI_CACHE"
 
 # shellcheck source=tests/openmpi/build.sh
 . "$here/build.sh"

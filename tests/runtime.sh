@@ -58,10 +58,7 @@ cache=$target/ddtc-runtime
 [ -z "$archive" ] || cache=$(folder_of_archive "$archive" ddtc-runtime)
 cache=${DDTC_RUNTIME_CACHE:-$cache}
 jobs=$(nproc)
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
-exec 9>"$cache/lock"
-flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_RUNTIME_CACHE"
+take_cache DDTC_RUNTIME_CACHE
 
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
