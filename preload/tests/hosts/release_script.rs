@@ -71,6 +71,8 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     };
     commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.9\"\n");
     commit("CHANGELOG.md", "## 11.2.3 (today)\n\nother\n\n## 1.2.30\n\nother\n");
+    // The script in place of `sbom.py` prints no notices.
+    commit("THIRD-PARTY", "");
     commit("packaging/released", "# The last one.\n1.2.3 commit date\n");
     refused(&mut release("out"), "1.2.3 is released already");
     commit("packaging/released", "# The last one.\n1.2.30 commit date\n");
